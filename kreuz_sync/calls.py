@@ -1,0 +1,37 @@
+"""One call: what a caller asked for once, with its redirect hops and its attempts.
+
+The layers of a stack, all on the caller's thread, find the call they work for here. It is
+kept in a context variable, not on the request: one PreparedRequest may be sent by many
+threads at once, and a redirect is a new request of the same call.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+
+
+class Call:
+    """What one call has done so far. Only the thread that makes the call writes to it.
+
+    attempts: sends put on the wire, over all hops. waited: seconds spent waiting, for a
+    host's turn or before a retry.
+    """
+
+    __slots__ = ("attempts", "waited")
+
+    def __init__(self) -> None:
+        self.attempts = 0
+        self.waited = 0.0
+
+
+# The call that this thread is inside a stack for.
+current: ContextVar[Call | None] = ContextVar("kreuz_sync_call", default=None)
+
+# The call that the next Session.send goes on with: set while a redirect is followed, and
+# only then, so that a hook that makes a call of its own is not taken for a hop.
+next_hop: ContextVar[Call | None] = ContextVar("kreuz_sync_next_hop", default=None)
+
+
+def current_call() -> Call:
+    """The call this thread works for; a new one where a layer is used outside a stack."""
+    return current.get() or Call()

@@ -1,0 +1,71 @@
+"""What the public constructors require of their arguments, and how they say so.
+
+Every function returns the value it was given, in the type that the rest of the
+package works with, or raises TypeError (a wrong kind of thing) or ValueError (the
+right kind, an impossible value). The text names the argument, the value, and what
+would be right.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+
+def seconds(name: str, value: Any, *, least: float = 0.0, above: float | None = None) -> float:
+    """A finite duration in seconds, at least `least` (or, if given, more than `above`)."""
+    wanted = f"more than {above:g}" if above is not None else f"{least:g} or more"
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name}={value!r}: seconds are wanted, a number of {wanted}")
+    if not math.isfinite(value) or value < least or (above is not None and value <= above):
+        raise ValueError(f"{name}={value!r}: seconds are wanted, finite and {wanted}")
+    return float(value)
+
+
+def count(name: str, value: Any, *, least: int = 0, most: int | None = None) -> int:
+    """A whole number, `least` or more and at most `most`."""
+    wanted = f"{least} or more" if most is None else f"{least} to {most}"
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name}={value!r}: a whole number is wanted, {wanted}")
+    if value < least or (most is not None and value > most):
+        raise ValueError(f"{name}={value!r}: a whole number is wanted, {wanted}")
+    return value
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False, and nothing that is only like it."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name}={value!r}: True or False is wanted")
+    return value
+
+
+def text(name: str, value: Any, *, secret: bool = False) -> str:
+    """A string that is not empty; a `secret` one is left out of the error."""
+    shown = "..." if secret else repr(value)
+    if not isinstance(value, str):
+        raise TypeError(f"{name}={shown}: a string is wanted, not {type(value).__name__}")
+    if not value:
+        raise ValueError(f"{name}={shown}: a string that is not empty is wanted")
+    return value
+
+
+def texts(name: str, value: Any) -> tuple[str, ...]:
+    """Several strings, none empty. One string alone is a mistake, not a sequence of letters."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise TypeError(f"{name}={value!r}: a list of strings is wanted")
+    return tuple(text(f"{name}[{index}]", item) for index, item in enumerate(value))
+
+
+def statuses(name: str, value: Any) -> frozenset[int]:
+    """HTTP status codes, each 100 to 599 (RFC 9110, section 15)."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise TypeError(f"{name}={value!r}: a collection of status codes is wanted, such as {{429, 503}}")
+    return frozenset(count(f"{name}: {item!r}", item, least=100, most=599) for item in value)
+
+
+def one_of(name: str, value: Any, choices: tuple[Any, ...]) -> Any:
+    """One of a few words."""
+    if not any(value is choice or (type(value) is type(choice) and value == choice) for choice in choices):
+        raise ValueError(f"{name}={value!r}: one of {', '.join(map(repr, choices))} is wanted")
+    return value

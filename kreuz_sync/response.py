@@ -1,0 +1,185 @@
+"""The response: requests' own, which knows how it came about and says what is wrong with it.
+
+A `Response` is a `requests.Response` in every way. It adds typed `raise_for_status()`, the
+numbers of its exchange, and a watch over its body while that is read (see `body.py`).
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, cast
+
+import requests
+from requests.utils import stream_decode_response_unicode
+
+from . import body
+from .clock import SYSTEM_CLOCK
+from .errors import StatusError, WafBlocked, classify, portable, status_error
+from .fields import retry_after
+from .urls import redact
+
+if TYPE_CHECKING:
+    from .waf import WafMatch
+
+REASON_SHOWN = 200  # characters of a reason phrase, which the server chooses, in an error's text
+
+
+class Response(requests.Response):
+    """What requests returns, and how it came about.
+
+    attempts: how often this request was put on the wire (0: a layer answered itself).
+    waited: seconds it waited for its host's turn and before retries. waf: what gave a
+    challenge or block page away (`WafMatch`), None for the page that was asked for.
+
+    As with `elapsed`, each response of `history` has its own numbers. `elapsed` runs from
+    sending the last attempt to its header section, without waits.
+    """
+
+    __attrs__ = [*requests.Response.__attrs__, "attempts", "waited", "waf"]
+
+    attempts: int = 0
+    waited: float = 0.0
+    waf: WafMatch | None = None
+    limits: body.Limits = body.NO_LIMITS
+    _timed = False
+    _held: tuple[Any, ...] = ()
+
+    # --- what is wrong with it --------------------------------------------------------
+
+    @property
+    def tag(self) -> str | None:
+        """The stable word for what is wrong (`not_found`, `waf_blocked`, ...); None if nothing is."""
+        return classify(self)
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds the server asks to be left alone (RFC 9110, section 10.2.3), uncapped; None if it does not."""
+        return retry_after(self.headers, now=SYSTEM_CLOCK.wall())
+
+    @property
+    def error(self) -> StatusError | None:
+        """What `raise_for_status()` would raise; None if nothing."""
+        kind = WafBlocked if self.waf is not None else status_error(self.status_code)
+        if kind is None:
+            return None
+        context: dict[str, Any] = {"status": self.status_code, "retry_after": self.retry_after}
+        if self.waf is not None:
+            context["vendor"] = self.waf.vendor
+        return kind(self._sentence(), response=self, attempts=self.attempts, **context)
+
+    def raise_for_status(self) -> None:
+        """Raise the typed error for a status of 400 or more, or for a challenge page whatever its status.
+
+        Raises a subclass of `StatusError`, which is a `requests.HTTPError`.
+        """
+        error = self.error
+        if error is not None:
+            raise error
+
+    def _sentence(self) -> str:
+        reason = self.reason or ""
+        if isinstance(reason, bytes):
+            reason = reason.decode("utf-8", "replace")
+        side = "Server" if self.status_code >= 500 else "Client"
+        blocked = f" ({self.waf.vendor} {self.waf.kind} page)" if self.waf is not None else ""
+        return f"{self.status_code} {side} Error: {reason[:REASON_SHOWN]}{blocked} for url: {redact(self.url or '')}"
+
+    # --- its time -----------------------------------------------------------------------
+
+    @property
+    def elapsed(self) -> timedelta:
+        """From sending the last attempt to the end of its header section."""
+        return cast(timedelta, self.__dict__.get("elapsed", timedelta(0)))
+
+    @elapsed.setter
+    def elapsed(self, value: timedelta) -> None:
+        # requests assigns the time of the whole stack, waits included; the transport's stays.
+        if not self._timed:
+            self.__dict__["elapsed"] = value
+
+    def took(self, seconds: float) -> None:
+        """Fix `elapsed`. For transports, and for layers that answer themselves."""
+        self.__dict__["elapsed"] = timedelta(seconds=seconds)
+        self._timed = True
+
+    # --- its body -----------------------------------------------------------------------
+
+    def iter_content(self, chunk_size: int | None = 1, decode_unicode: bool = False) -> Iterator[Any]:
+        """As in requests; a body that is cut, too large or undecodable raises its typed error.
+
+        Raises DataLoss, UndecodableBody, BodyTooLarge, BodyTimeout, SslError.
+        """
+        if self._content_consumed:
+            return super().iter_content(chunk_size, decode_unicode)
+        if chunk_size is None and self.limits.max_body is not None:
+            chunk_size = body.CHUNK  # all at once would be all of a bomb
+        # requests types and checks the size; a wrong one is its own error.
+        chunks: Iterable[bytes] = body.checked(self, super().iter_content(chunk_size))
+        if decode_unicode:
+            return iter(stream_decode_response_unicode(chunks, self))
+        return iter(chunks)
+
+    def when_released(self, give_back: Callable[[], object]) -> None:
+        """Call `give_back` once: when the body has been read, or the response is closed or forgotten.
+
+        At once if the body has been read already.
+        """
+        if self._content_consumed or self.raw is None:
+            give_back()
+            return
+        finalizer = weakref.finalize(self, give_back)
+        finalizer.atexit = False
+        self._held = (*self._held, finalizer)
+
+    def release(self) -> None:
+        """Give back what layers hold for this response. Does nothing the second time."""
+        held, self._held = self._held, ()
+        for finalizer in held:
+            finalizer()
+
+    def close(self) -> None:
+        try:
+            super().close()
+        finally:
+            self.release()
+
+    # --- pickling -----------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The whole response with its body, which is read for that; the request without its credentials.
+
+        A body that can't be read any more is left out.
+        """
+        if self._content is False:
+            try:
+                self.content  # noqa: B018  # reads it
+            except (requests.RequestException, RuntimeError):
+                self._content, self._content_consumed = None, True
+        state = {name: getattr(self, name, None) for name in self.__attrs__}
+        state["request"] = portable(self.request)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[misc]
+        self._timed = True
+
+
+def adopt(response: requests.Response) -> Response:
+    """Make `response`, which an adapter built, a `Response` of ours, in place.
+
+    A subclass of requests.Response stays an instance of itself.
+    """
+    kind = type(response)
+    if kind is requests.Response:
+        response.__class__ = Response
+    elif not issubclass(kind, Response) and issubclass(kind, requests.Response):
+        response.__class__ = _joined(kind)
+    return cast(Response, response)
+
+
+@lru_cache(maxsize=64)
+def _joined(kind: type[requests.Response]) -> type[Response]:
+    return type(kind.__name__, (Response, kind), {})

@@ -1,0 +1,123 @@
+"""What a layer is, and how layers become a stack.
+
+A layer is two things. The *setting* holds what is shared (a `Throttle`, a `Retry`); called
+with an adapter, it makes the *layer adapter* that wraps it. So one setting can serve several
+mounts, several sessions and several threads:
+
+    stack(transport, tracing, cache, retry, throttle)
+
+wraps `transport` so that a request meets the layers in the order written, and the transport
+last. The contract of a layer adapter:
+
+- `send` takes requests' own five options and hands on those it does not use, untouched.
+- It returns a response whatever its status: a layer that raised on 429 would blind every
+  layer outside it. Exceptions are for answers that did not come.
+- It never changes the request it was given. To change something it sends a copy
+  (`copy_request`), so that a redirect cannot carry away what was added for one host.
+- What it holds until the body has been read it gives back with `Response.when_released`.
+- `close` reaches the transport, and wakes whoever waits in the layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import requests
+from requests.adapters import BaseAdapter
+
+from .calls import Call, current
+from .response import Response, adopt
+
+Layer = Callable[[BaseAdapter], BaseAdapter]
+
+
+class LayerAdapter(BaseAdapter):
+    """An adapter around another one. A layer overrides `send`, and `close` if it has waiters."""
+
+    def __init__(self, inner: BaseAdapter) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:  # type: ignore[override]
+        return self.inner.send(request, **options)
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+def stack(transport: BaseAdapter, *layers: Layer) -> BaseAdapter:
+    """Wrap `transport` so that a request meets `layers` in the order written."""
+    adapter = transport
+    for layer in reversed(layers):
+        adapter = layer(adapter)
+    return adapter
+
+
+def copy_request(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    """A copy whose header fields may be changed. The body is shared: it may be a stream."""
+    copy = requests.PreparedRequest()
+    copy.__dict__.update(request.__dict__)
+    copy.headers = request.headers.copy()
+    return copy
+
+
+class Stack(BaseAdapter):
+    """The adapter that is mounted: the layers around one transport.
+
+    `layers` are the settings, outermost first; `transport` is the innermost adapter. It is
+    rebuilt from these two when unpickled. Attributes that a stack does not have itself are
+    the transport's, so that `session.get_adapter(url).poolmanager` works as in requests.
+    """
+
+    def __init__(self, layers: Sequence[Layer], transport: BaseAdapter) -> None:
+        super().__init__()
+        self.layers = tuple(layers)
+        self.transport = transport
+        self._head = stack(transport, *self.layers)
+
+    def send(
+        self,
+        request: requests.PreparedRequest,
+        stream: bool = False,
+        timeout: float | tuple[float | None, float | None] | None = None,
+        verify: bool | str = True,
+        cert: Any = None,
+        proxies: Mapping[str, str] | None = None,
+    ) -> Response:
+        call = current.get()
+        if call is None:  # mounted on a session that is not ours
+            call = Call()
+        token = current.set(call)
+        attempts, waited = call.attempts, call.waited
+        try:
+            response = adopt(
+                self._head.send(
+                    request, stream=stream, timeout=timeout, verify=verify, cert=cert, proxies=proxies
+                )
+            )
+        finally:
+            current.reset(token)
+        response.attempts = call.attempts - attempts
+        response.waited = call.waited - waited
+        # Digest authentication sends its second request through `response.connection`: that
+        # one has to wait its host's turn too.
+        response.connection = self
+        return response
+
+    def close(self) -> None:
+        self._head.close()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "transport" not in self.__dict__:
+            raise AttributeError(name)
+        return getattr(self.transport, name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"layers": self.layers, "transport": self.transport}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+    def __repr__(self) -> str:
+        return f"Stack({', '.join(map(repr, (*self.layers, self.transport)))})"

@@ -1,0 +1,84 @@
+"""The innermost layer, the wire: one attempt, with everything that can go wrong named.
+
+`Transport` wraps the adapter that really sends (requests' HTTPAdapter, or whatever a user
+mounts): it counts the attempt, types its errors, reads a body that is not streamed so that a
+cut one is a failed attempt, and looks for challenge pages. It does not touch redirects.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any
+
+import requests
+import urllib3
+from requests.adapters import BaseAdapter
+
+from . import body, fork
+from .calls import current_call
+from .response import Response, adopt
+from .stack import LayerAdapter
+from .waf import Waf, WafMatch
+from .wire_errors import translate
+
+
+class Transport(LayerAdapter):
+    """One attempt on the wire.
+
+    max_body: decoded bytes, None for no limit. length_tolerance: bytes that may be missing of
+    a Content-Length (the reference pipeline allows 100). waf: the rules that tell a challenge
+    page, None to look for none.
+    """
+
+    def __init__(
+        self, inner: BaseAdapter, *, max_body: int | None = None, length_tolerance: int = 0, waf: Waf | None = None
+    ) -> None:
+        super().__init__(inner)
+        self.waf = waf
+        self.limits = body.Limits(max_body=max_body, length_tolerance=length_tolerance)
+        fork.renew_in_child(self)
+
+    def send(self, request: requests.PreparedRequest, **options: Any) -> Response:  # type: ignore[override]
+        current_call().attempts += 1
+        started = perf_counter()
+        try:
+            response = adopt(self.inner.send(request, **options))
+        except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
+            typed = translate(error, request)
+            if typed is None:
+                raise
+            raise typed
+        response.took(perf_counter() - started)
+        response.limits = self.limits
+        body.refuse_by_length(response)
+        if options.get("stream"):
+            self._watch_stream(response)
+        else:
+            body.read(response)
+            if self.waf is not None:
+                response.waf = self._look(response, response._content or b"")
+        return response
+
+    def _watch_stream(self, response: Response) -> None:
+        """The header section decides at once; a small page is looked at once more when it has been read."""
+        if self.limits.length_tolerance and isinstance(response.raw, urllib3.HTTPResponse):
+            response.raw.enforce_content_length = False  # it knows no tolerance
+        if self.waf is None:
+            return
+        response.waf = self._look(response, None)
+        if response.waf is None and self.waf.reads(response.status_code, response.headers):
+
+            def watch(content: bytes) -> None:
+                response.waf = self._look(response, content)
+
+            response.limits = self.limits._replace(watch=watch, watched=self.waf.body_limit)
+
+    def _look(self, response: Response, content: bytes | None) -> WafMatch | None:
+        assert self.waf is not None
+        return self.waf.look(response.status_code, response.headers, content)
+
+    def after_fork(self) -> None:
+        """Let go of the parent's sockets: two processes on one connection read each other's answers."""
+        renew = getattr(self.inner, "__setstate__", None)
+        if renew is not None:
+            renew(self.inner.__getstate__())  # requests' adapters make new pools when unpickled
