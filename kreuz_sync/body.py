@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 CHUNK = 64 * 1024
 PARTIAL_KEPT = 64 * 1024  # bytes of a cut body that its error keeps
+STEP_OF_CODINGS = {1: 4096, 2: 16}  # bytes on the wire, by the number of codings: at most 16 MB decoded
+
+_DECODES_IN_STEPS = tuple(map(int, urllib3.__version__.split(".")[:2])) >= (2, 6)
 
 _LENGTH = re.compile(r"[0-9]{1,18}")
 
@@ -108,21 +111,34 @@ def checked(response: Response, chunks: Iterable[bytes]) -> Iterator[bytes]:
                 if decoded > limits.watched:
                     seen = None
             yield chunk
-        _check_end(response)
-        if seen is not None and limits.watch is not None:
-            limits.watch(b"".join(seen))
     except theirs.ChunkedEncodingError as error:
         raise _data_loss(response, "the body broke off") from _root(error)
     except theirs.ContentDecodingError as error:
-        raise UndecodableBody(f"{_what(response)}: the body is not in its Content-Encoding", response=response) from (
-            _root(error)
-        )
+        text = f"{_what(response)}: the body is not in its Content-Encoding"
+        raise UndecodableBody(text, response=response) from _root(error)
     except theirs.SSLError as error:
         raise SslError(f"{_what(response)}: TLS failed in the body", response=response) from _root(error)
     except theirs.ConnectionError as error:  # requests' word for a body that stopped coming
         raise BodyTimeout(f"{_what(response)}: the body stopped coming", response=response) from _root(error)
+    else:
+        _check_end(response)
+        if seen is not None and limits.watch is not None:
+            limits.watch(b"".join(seen))
     finally:
         response.release()
+
+
+def step(response: Response, wanted: int | None) -> int | None:
+    """How many bytes to ask for at a time, where `wanted` is what the reader asked for.
+
+    Before 2.6, urllib3 decodes all of what it takes off the wire at once, a thousand times as
+    much for each gzip: then a body that is watched for its size comes in small steps.
+    """
+    if response.limits.max_body is None:
+        return wanted
+    codings = response.headers.get("Content-Encoding", "").count(",") + 1 if "Content-Encoding" in response.headers else 0
+    most = CHUNK if codings == 0 or _DECODES_IN_STEPS else STEP_OF_CODINGS.get(codings, 1)
+    return most if wanted is None else min(wanted, most)
 
 
 def _check_end(response: Response) -> None:

@@ -8,20 +8,35 @@ threads at once, and a redirect is a new request of the same call.
 from __future__ import annotations
 
 from contextvars import ContextVar
+from typing import NamedTuple
+
+
+class Attempt(NamedTuple):
+    """An attempt that was repeated: what it came to.
+
+    tag: the word for it, as in `kreuz_sync.errors`. status: of the answer, None if none came.
+    wait: seconds from then to the next attempt, its host's turn not counted.
+    """
+
+    tag: str
+    status: int | None
+    wait: float
 
 
 class Call:
     """What one call has done so far. Only the thread that makes the call writes to it.
 
     attempts: sends put on the wire, over all hops. waited: seconds spent waiting, for a
-    host's turn or before a retry.
+    host's turn or before a retry. user_agent: the one that rotation chose for all its hops,
+    None if it was not asked yet.
     """
 
-    __slots__ = ("attempts", "waited")
+    __slots__ = ("attempts", "user_agent", "waited")
 
     def __init__(self) -> None:
         self.attempts = 0
         self.waited = 0.0
+        self.user_agent: str | None = None
 
 
 # The call that this thread is inside a stack for.

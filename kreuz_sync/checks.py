@@ -9,8 +9,11 @@ would be right.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from typing import Any
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 def seconds(name: str, value: Any, *, least: float = 0.0, above: float | None = None) -> float:
@@ -31,6 +34,15 @@ def count(name: str, value: Any, *, least: int = 0, most: int | None = None) -> 
     if value < least or (most is not None and value > most):
         raise ValueError(f"{name}={value!r}: a whole number is wanted, {wanted}")
     return value
+
+
+def number(name: str, value: Any, *, least: float = 0.0) -> float:
+    """A finite number, at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name}={value!r}: a number is wanted, {least:g} or more")
+    if not math.isfinite(value) or value < least:
+        raise ValueError(f"{name}={value!r}: a finite number is wanted, {least:g} or more")
+    return float(value)
 
 
 def flag(name: str, value: Any) -> bool:
@@ -55,6 +67,27 @@ def texts(name: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise TypeError(f"{name}={value!r}: a list of strings is wanted")
     return tuple(text(f"{name}[{index}]", item) for index, item in enumerate(value))
+
+
+def token(name: str, value: Any) -> str:
+    """A token (RFC 9110, section 5.6.2), such as the name of a field or a method."""
+    if not _TOKEN.fullmatch(text(name, value)):
+        raise ValueError(f"{name}={value!r}: letters, digits and !#$%&'*+-.^_`|~ are allowed, and nothing else")
+    return str(value)
+
+
+def field_value(name: str, value: Any, *, secret: bool = False) -> str:
+    """What a header field can hold: Latin-1, one line, no space at its ends (RFC 9110, section 5.5).
+
+    A `secret` one is left out of the error.
+    """
+    shown = "..." if secret else repr(value)
+    for character in text(name, value, secret=secret):
+        if character > "\xff" or (character < " " and character != "\t") or character == "\x7f":
+            raise ValueError(f"{name}={shown}: {ascii(character)} cannot stand in a header field")
+    if value != value.strip(" \t"):
+        raise ValueError(f"{name}={shown}: a header field neither begins nor ends with a space")
+    return str(value)
 
 
 def statuses(name: str, value: Any) -> frozenset[int]:

@@ -45,7 +45,8 @@ class Pause:
         with self._condition:
             woken = self._woken
             while (left := until - self.clock.monotonic()) > 0:
-                self.clock.wait(self._condition, left)
+                # A longer wait than this the system refuses; the loop goes on with the rest.
+                self.clock.wait(self._condition, min(left, threading.TIMEOUT_MAX))
                 if self._woken != woken:
                     raise SessionClosed("the session was closed while this call waited")
 

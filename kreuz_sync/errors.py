@@ -34,23 +34,37 @@ no credentials. Tags are stable: programs may compare with them.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import requests
 from requests import exceptions as theirs
 
 from .urls import redact
 
+if TYPE_CHECKING:
+    from .calls import Attempt
+
 
 class KreuzError(requests.RequestException):
-    """Base of all. `attempts`: how many times the request was put on the wire."""
+    """Base of all.
+
+    attempts: how many times the request was put on the wire. earlier: what the attempts
+    before the last came to, each an `Attempt`. retry_skipped: why the retry did not repeat
+    what it might have; None where there was nothing to explain.
+    """
 
     tag: ClassVar[str] = "other"
     attempts: int = 0
+    earlier: tuple[Attempt, ...] = ()
+    retry_skipped: str | None = None
 
     def __init__(self, message: str = "", *, attempts: int = 0, **context: Any) -> None:
         super().__init__(message, **context)
         self.attempts = attempts
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{text} (not repeated: {self.retry_skipped})" if self.retry_skipped else text
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.args, {**self.__dict__, "request": portable(self.request)})
@@ -58,6 +72,7 @@ class KreuzError(requests.RequestException):
 
 def _rebuild(kind: type[KreuzError], args: tuple[Any, ...], state: dict[str, Any]) -> KreuzError:
     error = kind.__new__(kind, *args)
+    error.args = args  # OSError sets them in an __init__ that does not run here
     error.__dict__.update(state)
     return error
 

@@ -22,6 +22,7 @@ from .fields import retry_after
 from .urls import redact
 
 if TYPE_CHECKING:
+    from .calls import Attempt
     from .waf import WafMatch
 
 REASON_SHOWN = 200  # characters of a reason phrase, which the server chooses, in an error's text
@@ -32,17 +33,21 @@ class Response(requests.Response):
 
     attempts: how often this request was put on the wire (0: a layer answered itself).
     waited: seconds it waited for its host's turn and before retries. waf: what gave a
-    challenge or block page away (`WafMatch`), None for the page that was asked for.
+    challenge or block page away (`WafMatch`), None for the page that was asked for. earlier:
+    what the attempts before this answer came to, each an `Attempt`. retry_skipped: why the
+    retry did not repeat what it might have; None where there was nothing to explain.
 
     As with `elapsed`, each response of `history` has its own numbers. `elapsed` runs from
     sending the last attempt to its header section, without waits.
     """
 
-    __attrs__ = [*requests.Response.__attrs__, "attempts", "waited", "waf"]
+    __attrs__ = [*requests.Response.__attrs__, "attempts", "waited", "waf", "earlier", "retry_skipped"]
 
     attempts: int = 0
     waited: float = 0.0
     waf: WafMatch | None = None
+    earlier: tuple[Attempt, ...] = ()
+    retry_skipped: str | None = None
     limits: body.Limits = body.NO_LIMITS
     _timed = False
     _held: tuple[Any, ...] = ()
@@ -68,7 +73,9 @@ class Response(requests.Response):
         context: dict[str, Any] = {"status": self.status_code, "retry_after": self.retry_after}
         if self.waf is not None:
             context["vendor"] = self.waf.vendor
-        return kind(self._sentence(), response=self, attempts=self.attempts, **context)
+        error = kind(self._sentence(), response=self, attempts=self.attempts, **context)
+        error.earlier, error.retry_skipped = self.earlier, self.retry_skipped
+        return error
 
     def raise_for_status(self) -> None:
         """Raise the typed error for a status of 400 or more, or for a challenge page whatever its status.
@@ -114,10 +121,7 @@ class Response(requests.Response):
         """
         if self._content_consumed:
             return super().iter_content(chunk_size, decode_unicode)
-        if chunk_size is None and self.limits.max_body is not None:
-            chunk_size = body.CHUNK  # all at once would be all of a bomb
-        # requests types and checks the size; a wrong one is its own error.
-        chunks: Iterable[bytes] = body.checked(self, super().iter_content(chunk_size))
+        chunks: Iterable[bytes] = body.checked(self, super().iter_content(body.step(self, chunk_size)))
         if decode_unicode:
             return iter(stream_decode_response_unicode(chunks, self))
         return iter(chunks)

@@ -27,6 +27,7 @@ import requests
 from requests.adapters import BaseAdapter
 
 from .calls import Call, current
+from .errors import KreuzError
 from .response import Response, adopt
 
 Layer = Callable[[BaseAdapter], BaseAdapter]
@@ -65,9 +66,10 @@ def copy_request(request: requests.PreparedRequest) -> requests.PreparedRequest:
 class Stack(BaseAdapter):
     """The adapter that is mounted: the layers around one transport.
 
-    `layers` are the settings, outermost first; `transport` is the innermost adapter. It is
+    `layers` are the settings, outermost first; `transport` is the innermost layer. It is
     rebuilt from these two when unpickled. Attributes that a stack does not have itself are
-    the transport's, so that `session.get_adapter(url).poolmanager` works as in requests.
+    those of the adapter that opens the connections, so that `session.get_adapter(url).poolmanager`
+    works as in requests.
     """
 
     def __init__(self, layers: Sequence[Layer], transport: BaseAdapter) -> None:
@@ -87,17 +89,19 @@ class Stack(BaseAdapter):
     ) -> Response:
         call = current.get()
         if call is None:  # mounted on a session that is not ours
-            call = Call()
-        token = current.set(call)
+            token = current.set(Call())
+            try:
+                return self.send(request, stream, timeout, verify, cert, proxies)
+            finally:
+                current.reset(token)
         attempts, waited = call.attempts, call.waited
         try:
             response = adopt(
-                self._head.send(
-                    request, stream=stream, timeout=timeout, verify=verify, cert=cert, proxies=proxies
-                )
+                self._head.send(request, stream=stream, timeout=timeout, verify=verify, cert=cert, proxies=proxies)
             )
-        finally:
-            current.reset(token)
+        except KreuzError as error:
+            error.attempts = error.attempts or call.attempts - attempts
+            raise
         response.attempts = call.attempts - attempts
         response.waited = call.waited - waited
         # Digest authentication sends its second request through `response.connection`: that
@@ -108,10 +112,18 @@ class Stack(BaseAdapter):
     def close(self) -> None:
         self._head.close()
 
+    @property
+    def adapter(self) -> BaseAdapter:
+        """The innermost adapter, which opens the connections."""
+        adapter = self.transport
+        while isinstance(adapter, LayerAdapter):
+            adapter = adapter.inner
+        return adapter
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "transport" not in self.__dict__:
             raise AttributeError(name)
-        return getattr(self.transport, name)
+        return getattr(self.adapter, name)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"layers": self.layers, "transport": self.transport}

@@ -16,6 +16,7 @@ from requests.adapters import BaseAdapter
 
 from . import body, fork
 from .calls import current_call
+from .errors import DataLoss
 from .response import Response, adopt
 from .stack import LayerAdapter
 from .waf import Waf, WafMatch
@@ -54,10 +55,19 @@ class Transport(LayerAdapter):
         if options.get("stream"):
             self._watch_stream(response)
         else:
-            body.read(response)
+            self._read(response)
             if self.waf is not None:
                 response.waf = self._look(response, response._content or b"")
         return response
+
+    def _read(self, response: Response) -> None:
+        try:
+            body.read(response)
+        except DataLoss as error:
+            # requests follows a redirect whatever became of its body.
+            if not response.is_redirect:
+                raise
+            response._content, response._content_consumed = error.partial, True
 
     def _watch_stream(self, response: Response) -> None:
         """The header section decides at once; a small page is looked at once more when it has been read."""
@@ -76,6 +86,10 @@ class Transport(LayerAdapter):
     def _look(self, response: Response, content: bytes | None) -> WafMatch | None:
         assert self.waf is not None
         return self.waf.look(response.status_code, response.headers, content)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        fork.renew_in_child(self)
 
     def after_fork(self) -> None:
         """Let go of the parent's sockets: two processes on one connection read each other's answers."""

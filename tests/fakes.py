@@ -9,7 +9,8 @@ from typing import Any
 
 import requests
 from requests.adapters import BaseAdapter, HTTPAdapter
-from urllib3 import HTTPHeaderDict, HTTPResponse
+from urllib3 import HTTPResponse
+from urllib3._collections import HTTPHeaderDict  # urllib3 1.26 has it nowhere else
 
 from kreuz_sync.clock import Clock
 

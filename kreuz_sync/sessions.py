@@ -76,6 +76,9 @@ class Session(requests.Session):
         *("_origin_auth", "_transport_options"),
     ]
 
+    # None while requests' own __init__ runs: the adapters that it mounts are replaced.
+    _environment: Environment | None = None
+
     def __init__(
         self,
         *,
@@ -115,8 +118,8 @@ class Session(requests.Session):
             self.layers = _layers(layers, throttle=throttle, retry=retry, user_agents=user_agents, auth=self._origin_auth)
             self.throttle = next((layer for layer in self.layers if isinstance(layer, RateLimiter)), None)
             self.retry = next((layer for layer in self.layers if isinstance(layer, Retry)), None)
-        self._environment = Environment()
         super().__init__()
+        self._environment = Environment()
         self.headers["User-Agent"] = DEFAULT_USER_AGENT
         self.headers.update(_headers(headers))
         if self._origin_auth is None:
@@ -137,7 +140,9 @@ class Session(requests.Session):
         A `Stack` is mounted as it is. An adapter with retries of its own gives them up when
         the session retries: two loops, one inside the other, would multiply.
         """
-        super().mount(prefix, adapter if isinstance(adapter, Stack) else self._stack(adapter))
+        if self._environment is not None and not isinstance(adapter, Stack):
+            adapter = self._stack(adapter)
+        super().mount(prefix, adapter)
 
     def mount_raw(self, prefix: str | bytes, adapter: BaseAdapter) -> None:
         """Send URLs that start with `prefix` through `adapter` alone: no pace, no retry, no checks."""
@@ -215,7 +220,7 @@ class Session(requests.Session):
             data=request.data,
             json=request.json,
             headers=self._headers_for(request),
-            params=merge_setting(request.params, self.params) if self.params else request.params,
+            params=self._params_for(request),
             auth=auth,
             cookies=merge_cookies(merge_cookies(RequestsCookieJar(), self.cookies), cookies),
             hooks=merge_hooks(request.hooks, self.hooks),
@@ -268,6 +273,10 @@ class Session(requests.Session):
         if not self.trust_env or (self._origin_auth is not None and self._origin_auth.covers(url)):
             return None
         return self._environment.netrc_auth(url)
+
+    def _params_for(self, request: requests.Request) -> Any:
+        # An empty string says "no parameters" to requests at once; an empty dict takes it a while.
+        return merge_setting(request.params, self.params) if self.params else request.params or ""
 
     def _headers_for(self, request: requests.Request) -> Any:
         if not request.headers and None not in self.headers.values():

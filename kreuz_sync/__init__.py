@@ -1,0 +1,142 @@
+"""One `requests.Session` that is polite, resilient and observable.
+
+    import kreuz_sync
+
+    session = kreuz_sync.Session()
+    page = session.get("https://example.com/")
+
+Code written for requests needs one changed import: `import kreuz_sync as requests` works too,
+since the names of requests' front page are here as well.
+"""
+
+from requests import (
+    ConnectionError,
+    HTTPError,
+    JSONDecodeError,
+    PreparedRequest,
+    Request,
+    RequestException,
+    Timeout,
+    TooManyRedirects,
+    URLRequired,
+    adapters,
+    codes,
+    cookies,
+    exceptions,
+    structures,
+    utils,
+)
+
+from .api import delete, get, head, options, patch, post, put, request, session
+from .auth import Basic, Bearer, HeaderAuth
+from .errors import (
+    BadGateway,
+    BodyTimeout,
+    BodyTooLarge,
+    ClientError,
+    ConnectionFailed,
+    ConnectionRefused,
+    ConnectTimeout,
+    DataLoss,
+    DnsError,
+    Forbidden,
+    Gone,
+    KreuzError,
+    NotFound,
+    ProtocolViolation,
+    ProxyError,
+    RateLimited,
+    ReadTimeout,
+    RequestTimeout,
+    RetriesExhausted,
+    ServerError,
+    SessionClosed,
+    SslError,
+    StatusError,
+    ThrottleTimeout,
+    Unauthorized,
+    UndecodableBody,
+    WafBlocked,
+    classify,
+)
+from .order import polite_order, reference_order
+from .response import Response
+from .retry import Retry
+from .sessions import Session
+from .stack import LayerAdapter, Stack, copy_request
+from .throttle import RateLimiter, Throttle
+from .useragent import UserAgents
+from .version import __version__
+from .waf import Waf, WafMatch
+
+__all__ = [
+    "BadGateway",
+    "Basic",
+    "Bearer",
+    "BodyTimeout",
+    "BodyTooLarge",
+    "ClientError",
+    "ConnectTimeout",
+    "ConnectionError",
+    "ConnectionFailed",
+    "ConnectionRefused",
+    "DataLoss",
+    "DnsError",
+    "Forbidden",
+    "Gone",
+    "HTTPError",
+    "HeaderAuth",
+    "JSONDecodeError",
+    "KreuzError",
+    "LayerAdapter",
+    "NotFound",
+    "PreparedRequest",
+    "ProtocolViolation",
+    "ProxyError",
+    "RateLimited",
+    "RateLimiter",
+    "ReadTimeout",
+    "Request",
+    "RequestException",
+    "RequestTimeout",
+    "Response",
+    "RetriesExhausted",
+    "Retry",
+    "ServerError",
+    "Session",
+    "SessionClosed",
+    "SslError",
+    "Stack",
+    "StatusError",
+    "Throttle",
+    "ThrottleTimeout",
+    "Timeout",
+    "TooManyRedirects",
+    "URLRequired",
+    "Unauthorized",
+    "UndecodableBody",
+    "UserAgents",
+    "Waf",
+    "WafBlocked",
+    "WafMatch",
+    "__version__",
+    "adapters",
+    "classify",
+    "codes",
+    "cookies",
+    "copy_request",
+    "delete",
+    "exceptions",
+    "get",
+    "head",
+    "options",
+    "patch",
+    "polite_order",
+    "post",
+    "put",
+    "reference_order",
+    "request",
+    "session",
+    "structures",
+    "utils",
+]

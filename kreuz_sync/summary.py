@@ -1,0 +1,128 @@
+"""What a run came to, host by host: the counts, and the table that shows them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from .outcome import Hop, Outcome
+from .url_list import host_key
+
+HOSTS_SHOWN = 25
+NAME_SHOWN = 40  # characters of a host's name
+
+HEADINGS = ("host", "urls", "ok", "requests", "waited s", "backoffs", "slowest s", "errors")
+
+
+class HostCount:
+    """One host's counts. waited, slowest: seconds."""
+
+    __slots__ = ("errors", "ok", "requests", "slowest", "urls", "waited")
+
+    def __init__(self) -> None:
+        self.urls = 0
+        self.ok = 0
+        self.requests = 0
+        self.waited = 0.0
+        self.slowest = 0.0
+        self.errors: dict[str, int] = {}
+
+    def add_hop(self, hop: Hop) -> None:
+        self.requests += hop.requests
+        self.waited += hop.waited
+        self.slowest = max(self.slowest, hop.took)
+
+    def add_end(self, tag: str | None) -> None:
+        self.urls += 1
+        if tag is None:
+            self.ok += 1
+        else:
+            self.errors[tag] = self.errors.get(tag, 0) + 1
+
+    def add(self, other: HostCount) -> None:
+        self.urls += other.urls
+        self.ok += other.ok
+        self.requests += other.requests
+        self.waited += other.waited
+        self.slowest = max(self.slowest, other.slowest)
+        for tag, count in other.errors.items():
+            self.errors[tag] = self.errors.get(tag, 0) + count
+
+
+class Tally:
+    """The counts of a run. A URL counts for the host it names, each redirect's request for its own."""
+
+    def __init__(self) -> None:
+        self.hosts: dict[str, HostCount] = {}
+        self.done = 0
+        self.failed = 0
+
+    def add(self, outcome: Outcome) -> None:
+        self.done += 1
+        self.failed += outcome.tag is not None
+        self._host(host_key(outcome.url)).add_end(outcome.tag)
+        for hop in outcome.hops:
+            self._host(hop.host).add_hop(hop)
+
+    def _host(self, name: str) -> HostCount:
+        return self.hosts.setdefault(name, HostCount())
+
+
+def summary(tally: Tally, backoffs: Mapping[str, int]) -> str:
+    """The table by host, the busiest first, and all hosts together; "" if nothing was done.
+
+    backoffs: how often each host asked for more time.
+    """
+    if not tally.hosts:
+        return ""
+    names = sorted(tally.hosts, key=lambda name: (-tally.hosts[name].urls, name))
+    rows = [_row(_shown(name), tally.hosts[name], backoffs.get(name, 0)) for name in names[:HOSTS_SHOWN]]
+    hidden = names[HOSTS_SHOWN:]
+    if hidden:
+        rows.append(_row(f"({len(hidden)} more)", *_sum(tally, backoffs, hidden)))
+    if len(names) > 1:
+        rows.append(_row("all", *_sum(tally, backoffs, names)))
+    return table(HEADINGS, rows)
+
+
+def _sum(tally: Tally, backoffs: Mapping[str, int], names: Sequence[str]) -> tuple[HostCount, int]:
+    total = HostCount()
+    for name in names:
+        total.add(tally.hosts[name])
+    return total, sum(backoffs.get(name, 0) for name in names)
+
+
+def _row(name: str, count: HostCount, backoffs: int) -> tuple[str, ...]:
+    by_tag = sorted(count.errors.items(), key=lambda pair: (-pair[1], pair[0]))
+    return (
+        name,
+        str(count.urls),
+        str(count.ok),
+        str(count.requests),
+        f"{count.waited:.1f}",
+        str(backoffs),
+        f"{count.slowest:.2f}",
+        ", ".join(f"{tag} {number}" for tag, number in by_tag) or "-",
+    )
+
+
+def _shown(name: str) -> str:
+    """A host's name for a terminal: whoever wrote the list chose it, control characters and all."""
+    if not name:
+        return "(no host)"
+    name = "".join(letter if letter.isprintable() else "?" for letter in name)
+    return name if len(name) <= NAME_SHOWN else name[: NAME_SHOWN - 3] + "..."
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns in line: the first and the last to the left, the numbers between them to the right."""
+    lines = [headings, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(headings))]
+    return "\n".join(_aligned(line, widths) for line in lines)
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    first, *numbers, last = (
+        cell.rjust(width) if 0 < column < len(cells) - 1 else cell.ljust(width)
+        for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    )
+    return "  ".join((first, *numbers, last)).rstrip()

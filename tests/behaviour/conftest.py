@@ -1,0 +1,67 @@
+"""Each test runs once with requests' session and once with each of ours."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+
+import pytest
+import requests
+import urllib3
+
+
+def _without_pace() -> requests.Session:
+    kreuz_sync = pytest.importorskip("kreuz_sync")
+    return kreuz_sync.Session(throttle=None)
+
+
+def _everything_on() -> requests.Session:
+    kreuz_sync = pytest.importorskip("kreuz_sync")
+    return kreuz_sync.Session(throttle=0, retry=2, user_agents=["agent/1"])
+
+
+KINDS: dict[str, Callable[[], requests.Session]] = {
+    "requests": requests.Session,
+    "without pace": _without_pace,
+    "everything on": _everything_on,
+}
+
+
+@pytest.fixture(params=list(KINDS))
+def kind(request: pytest.FixtureRequest) -> str:
+    """Whose session is tested."""
+    return str(request.param)
+
+
+@pytest.fixture
+def ours(kind: str) -> bool:
+    """Whether it is one of ours: for the few places where it has to differ."""
+    return kind != "requests"
+
+
+@pytest.fixture
+def make_session(kind: str) -> Iterator[Callable[[], requests.Session]]:
+    """Makes sessions of that kind, and closes them in the end."""
+    made: list[requests.Session] = []
+
+    def make() -> requests.Session:
+        made.append(KINDS[kind]())
+        return made[-1]
+
+    yield make
+    for session in made:
+        session.close()
+
+
+@pytest.fixture
+def session(make_session: Callable[[], requests.Session]) -> requests.Session:
+    """One session."""
+    return make_session()
+
+
+@pytest.fixture
+def unverified() -> Iterator[None]:
+    """Without urllib3's warning about `verify=False`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", urllib3.exceptions.InsecureRequestWarning)
+        yield

@@ -1,0 +1,74 @@
+"""Fixtures for all tests: servers on loopback, and an environment without the machine's own settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .loopback import Authority, ForwardProxy, Server
+
+# What requests, urllib3 and ssl read from the environment, apart from *_proxy.
+_SETTINGS = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR", "NETRC", "SSLKEYLOGFILE")
+
+
+@pytest.fixture(scope="session")
+def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch, empty_home: Path) -> None:
+    """No proxies, no CA bundle, no netrc file but those that a test sets itself."""
+    for name in list(os.environ):
+        if name.lower().endswith("_proxy") or name in _SETTINGS:
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(empty_home))
+    monkeypatch.setenv("USERPROFILE", str(empty_home))
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A home folder of the test's own, to write a netrc file into."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("USERPROFILE", str(folder))
+    return folder
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A server at 127.0.0.1, 127.0.0.2 and 127.0.0.3, on one port."""
+    with Server("127.0.0.1", "127.0.0.2", "127.0.0.3") as running:
+        yield running
+
+
+@pytest.fixture
+def second_server() -> Iterator[Server]:
+    """Another one: another port, so another origin."""
+    with Server("127.0.0.1", "127.0.0.2", "127.0.0.3") as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Who signed the certificate of `tls_server`: `verify=authority.bundle` trusts it."""
+    pytest.importorskip("trustme")
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture
+def tls_server(authority: Authority) -> Iterator[Server]:
+    """An HTTPS server, with a certificate for localhost, 127.0.0.1 and *.example.test."""
+    with Server("127.0.0.1", "127.0.0.2", tls=authority.server_context()) as running:
+        yield running
+
+
+@pytest.fixture
+def proxy() -> Iterator[ForwardProxy]:
+    """A forward proxy that wants no credentials."""
+    with ForwardProxy() as running:
+        yield running
