@@ -23,7 +23,8 @@ CHUNK = 64 * 1024
 PARTIAL_KEPT = 64 * 1024  # bytes of a cut body that its error keeps
 STEP_OF_CODINGS = {1: 4096, 2: 16}  # bytes on the wire, by the number of codings: at most 16 MB decoded
 
-_DECODES_IN_STEPS = tuple(map(int, urllib3.__version__.split(".")[:2])) >= (2, 6)
+_URLLIB3_VERSION: str = urllib3.__version__  # type: ignore[attr-defined]  # it has one, and does not say so
+_DECODES_IN_STEPS = tuple(map(int, _URLLIB3_VERSION.split(".")[:2])) >= (2, 6)
 
 _LENGTH = re.compile(r"[0-9]{1,18}")
 
@@ -45,10 +46,15 @@ class Limits(NamedTuple):
 NO_LIMITS = Limits()
 
 
+def has_no_body(response: Response) -> bool:
+    """Whether the status or the method says that none follows, whatever the fields say (RFC 9112, section 6.3)."""
+    status = response.status_code or 0
+    return status < 200 or status in (204, 304) or (response.request is not None and response.request.method == "HEAD")
+
+
 def expected_length(response: Response) -> int | None:
     """The bytes that the wire owes, None where the answer does not say (RFC 9112, section 6.3)."""
-    status = response.status_code or 0
-    if status < 200 or status in (204, 304) or (response.request is not None and response.request.method == "HEAD"):
+    if has_no_body(response):
         return None
     if "Transfer-Encoding" in response.headers:
         return None
@@ -113,6 +119,9 @@ def checked(response: Response, chunks: Iterable[bytes]) -> Iterator[bytes]:
             yield chunk
     except theirs.ChunkedEncodingError as error:
         raise _data_loss(response, "the body broke off") from _root(error)
+    except (ValueError, OverflowError) as error:  # http.client, on sizes of chunks that are none
+        response.close()
+        raise _data_loss(response, "the body is framed in an impossible way") from error
     except theirs.ContentDecodingError as error:
         text = f"{_what(response)}: the body is not in its Content-Encoding"
         raise UndecodableBody(text, response=response) from _root(error)
@@ -143,7 +152,7 @@ def step(response: Response, wanted: int | None) -> int | None:
 
 def _check_end(response: Response) -> None:
     raw = response.raw
-    if not isinstance(raw, urllib3.HTTPResponse):
+    if not isinstance(raw, urllib3.HTTPResponse) or has_no_body(response):
         return  # only urllib3 counts the bytes on the wire
     expected = expected_length(response)
     received = raw.tell()

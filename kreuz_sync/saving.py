@@ -146,7 +146,7 @@ class Folder:
         """Make the folder if it is not there. Raises OSError."""
         self.path = path
         path.mkdir(parents=True, exist_ok=True)
-        self._index = open(path / INDEX, "a+b", buffering=0)  # noqa: SIM115  # closed by close()
+        self._index = open(path / INDEX, "a+b", buffering=0)
         self._end_last_line()
 
     def write(self, outcome: Outcome) -> None:

@@ -48,7 +48,12 @@ class Transport(LayerAdapter):
             typed = translate(error, request)
             if typed is None:
                 raise
-            raise typed
+            try:
+                raise typed
+            finally:
+                # The error knows this frame by its traceback: a frame that knows the error too
+                # would keep the socket of a broken answer until the next garbage collection.
+                del typed
         response.took(perf_counter() - started)
         response.limits = self.limits
         body.refuse_by_length(response)
@@ -85,7 +90,7 @@ class Transport(LayerAdapter):
 
     def _look(self, response: Response, content: bytes | None) -> WafMatch | None:
         assert self.waf is not None
-        return self.waf.look(response.status_code, response.headers, content)
+        return self.waf.look(response.status_code, response.headers, content, response.reason)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -93,6 +98,6 @@ class Transport(LayerAdapter):
 
     def after_fork(self) -> None:
         """Let go of the parent's sockets: two processes on one connection read each other's answers."""
-        renew = getattr(self.inner, "__setstate__", None)
-        if renew is not None:
-            renew(self.inner.__getstate__())  # requests' adapters make new pools when unpickled
+        inner: Any = self.inner
+        if hasattr(inner, "__setstate__"):
+            inner.__setstate__(inner.__getstate__())  # requests' adapters make new pools when unpickled

@@ -83,7 +83,9 @@ def answer(request: requests.PreparedRequest) -> requests.Response:
     if url.path.startswith("/cut"):
         return respond(request, 200, {"Content-Length": "50000"}, b"<p>")
     if url.path.startswith("/shop"):
-        return respond(request, 403, {"cf-mitigated": "challenge", "Content-Type": "text/html"}, b"<title>Just a moment...")
+        return respond(
+            request, 403, {"cf-mitigated": "challenge", "Content-Type": "text/html"}, b"<title>Just a moment..."
+        )
     return respond(request, 200, {"Content-Type": "text/html; charset=utf-8"}, b"<h1>Example</h1>")
 
 
