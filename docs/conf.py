@@ -39,7 +39,7 @@ nitpick_ignore_regex = [
 
 _CODE = re.compile(r"(`[^`]*`)")
 _CODE_BEFORE_LETTER = re.compile(r"(`[^`]*`)(?=\w)")
-_MARKUP = re.compile(r"(\*(?=[*\s]|$)|[|\\]|(?<=\w)_(?!\w)|(?<=^\d\d\d)\.)")
+_MARKUP = re.compile(r"(\*(?=\*)|(?<=\*)\*|(?<=\s)\*(?=\s)|[|\\]|(?<=\w)_(?!\w)|(?<=^\d\d\d)\.)")
 
 
 def as_restructured_text(lines: list[str]) -> list[str]:

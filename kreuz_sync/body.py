@@ -25,6 +25,7 @@ STEP_OF_CODINGS = {1: 4096, 2: 16}  # bytes on the wire, by the number of coding
 
 _URLLIB3_VERSION: str = urllib3.__version__  # type: ignore[attr-defined]  # it has one, and does not say so
 _DECODES_IN_STEPS = tuple(map(int, _URLLIB3_VERSION.split(".")[:2])) >= (2, 6)
+_SWALLOW_DATA = 2  # urllib3's GzipDecoderState for what follows the last member
 
 _LENGTH = re.compile(r"[0-9]{1,18}")
 
@@ -130,9 +131,10 @@ def checked(response: Response, chunks: Iterable[bytes]) -> Iterator[bytes]:
     except theirs.ConnectionError as error:  # requests' word for a body that stopped coming
         raise BodyTimeout(f"{_what(response)}: the body stopped coming", response=response) from _root(error)
     else:
-        _check_end(response)
-        if seen is not None and limits.watch is not None:
-            limits.watch(b"".join(seen))
+        if not response._closed_early:
+            _check_end(response)
+            if seen is not None and limits.watch is not None:
+                limits.watch(b"".join(seen))
     finally:
         response.release()
 
@@ -159,8 +161,9 @@ def _check_end(response: Response) -> None:
     if expected is not None:
         if received < expected - response.limits.length_tolerance:
             raise _data_loss(response, f"{received} of {expected} bytes came")
-    elif "Transfer-Encoding" not in response.headers and _decoder_wants_more(raw):
-        # Neither length nor chunks: the end of the coding is the only mark of the end.
+    elif "Transfer-Encoding" not in response.headers and received and _decoder_wants_more(raw):
+        # Neither length nor chunks: the end of the coding is the only mark of the end. (Nothing
+        # at all is what many servers send for an empty body, whatever its coding.)
         raise _data_loss(response, "the compressed body broke off")
 
 
@@ -171,7 +174,8 @@ def _decoder_wants_more(raw: urllib3.HTTPResponse) -> bool:
     """
     decoder: Any = getattr(raw, "_decoder", None)
     for one in getattr(decoder, "_decoders", None) or ([decoder] if decoder is not None else []):
-        if getattr(getattr(one, "_obj", None), "eof", None) is False:
+        padding = getattr(one, "_state", None) == _SWALLOW_DATA  # after the last member of a gzip body
+        if not padding and getattr(getattr(one, "_obj", None), "eof", None) is False:
             return True
     return False
 

@@ -17,7 +17,6 @@ from .throttle import RateLimiter, Throttle
 
 OK = 0
 SOME_FAILED = 1
-BAD_USAGE = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 

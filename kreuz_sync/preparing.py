@@ -89,7 +89,9 @@ class RememberingSession(requests.Session):
     def _auth_for(self, request: requests.Request) -> Any:
         if request.auth:
             return request.auth
-        if request.headers and any(_lower(name) == "authorization" for name in request.headers):
+        if request.headers and any(
+            _lower(name) == "authorization" and value is not None for name, value in request.headers.items()
+        ):
             return _as_given
         if self.auth:
             return self.auth

@@ -50,6 +50,7 @@ class Response(requests.Response):
     retry_skipped: str | None = None
     limits: body.Limits = body.NO_LIMITS
     _timed = False
+    _closed_early = False
     _held: tuple[Any, ...] = ()
 
     # --- what is wrong with it --------------------------------------------------------
@@ -151,6 +152,9 @@ class Response(requests.Response):
             finalizer()
 
     def close(self) -> None:
+        """As in requests. What is read after that is empty, and no loss: the reader wanted no more."""
+        if not self._content_consumed:
+            self._closed_early = True
         try:
             super().close()
         finally:
@@ -192,4 +196,10 @@ def adopt(response: requests.Response) -> Response:
 
 @lru_cache(maxsize=64)
 def _joined(kind: type[requests.Response]) -> type[Response]:
-    return type(kind.__name__, (Response, kind), {})
+    return type(kind.__name__, (Response, kind), {"__reduce__": lambda self: (_remade, (kind,), self.__getstate__())})
+
+
+def _remade(kind: type[requests.Response]) -> Response:
+    """What a pickle of a joined class, which has no name to be found by, begins with."""
+    joined = _joined(kind)  # type: ignore[arg-type]
+    return joined.__new__(joined)

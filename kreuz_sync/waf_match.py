@@ -75,7 +75,8 @@ def title_of(page: str, content: bytes) -> str:
     at = page.find("<title", 0, TITLE_WITHIN)
     if at < 0:
         return ""
-    text = characters(content[at : at + TITLE_LENGTH])
+    end = at + TITLE_LENGTH
+    text = page[at:end] if end <= TITLE_WITHIN else characters(content[at:end])
     return text[text.find(">") + 1 :].partition("</title")[0]
 
 

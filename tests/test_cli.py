@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from kreuz_sync import cli, job
+from kreuz_sync import cli, cli_arguments, job
 from kreuz_sync.saving import INDEX
 from kreuz_sync.version import __version__
 
@@ -34,29 +34,29 @@ class TestNumbers:
 
     @pytest.mark.parametrize(("text", "value"), [("0", 0.0), ("0.25", 0.25), ("1e1", 10.0), ("86400", 86400.0)])
     def test_seconds(self, text: str, value: float) -> None:
-        assert cli.seconds(0)(text) == value
+        assert cli_arguments.seconds(0)(text) == value
 
     @pytest.mark.parametrize("text", ["", "x", "-1", "nan", "inf", "1e9", "1,5", "0.2s"])
     def test_what_is_no_number_of_seconds(self, text: str) -> None:
         with pytest.raises(argparse.ArgumentTypeError, match="seconds are wanted, 0 to 86400"):
-            cli.seconds(0)(text)
+            cli_arguments.seconds(0)(text)
 
     @pytest.mark.parametrize("text", ["", "x", "0", "257", "-1", "1.5", "1e2", "٣", "9" * 5000])
     def test_what_is_no_number_of_workers(self, text: str) -> None:
         with pytest.raises(argparse.ArgumentTypeError, match="a whole number is wanted, 1 to 256"):
-            cli.count(1, 256)(text)
+            cli_arguments.count(1, 256)(text)
 
     @pytest.mark.parametrize(
         ("text", "value"),
         [("0", 0), ("5000", 5000), ("20k", 20_000), ("20K", 20_000), ("100M", 100_000_000), ("2GB", 2_000_000_000)],
     )
     def test_sizes(self, text: str, value: int) -> None:
-        assert cli.size(text) == value
+        assert cli_arguments.size(text) == value
 
     @pytest.mark.parametrize("text", ["", "k", "-1", "1.5M", "1T", "1 M", "9" * 5000])
     def test_what_is_no_size(self, text: str) -> None:
         with pytest.raises(argparse.ArgumentTypeError, match="a size is wanted"):
-            cli.size(text)
+            cli_arguments.size(text)
 
 
 class TestFields:
@@ -71,7 +71,7 @@ class TestFields:
         ],
     )
     def test_name_and_value(self, text: str, field: tuple[str, str]) -> None:
-        assert cli.header(text) == field
+        assert cli_arguments.header(text) == field
 
     @pytest.mark.parametrize(
         "text",
@@ -79,19 +79,19 @@ class TestFields:
     )
     def test_an_error_does_not_show_the_value(self, text: str) -> None:
         with pytest.raises(argparse.ArgumentTypeError) as caught:
-            cli.header(text)
+            cli_arguments.header(text)
         assert SECRET not in str(caught.value)
 
     @pytest.mark.parametrize("text", ["", "  ", "a\nb", "€"])
     def test_a_user_agent_is_a_field_value(self, text: str) -> None:
         with pytest.raises(argparse.ArgumentTypeError):
-            cli.user_agent(text)
+            cli_arguments.user_agent(text)
 
     @pytest.mark.parametrize(
         "given", [["--header", "A: 1", "--header", "a: 2"], ["--header", "User-Agent: a", "--user-agent", "b"]]
     )
     def test_a_field_is_given_once(self, given: list[str]) -> None:
-        arguments = cli.parser().parse_args(["fetch", "http://a.test/", *given])
+        arguments = cli_arguments.parser().parse_args(["fetch", "http://a.test/", *given])
         with pytest.raises(cli.UsageError, match="more than once"):
             cli.options_of(arguments)
 
@@ -100,12 +100,12 @@ class TestOptions:
     """What a run works with."""
 
     def test_defaults(self) -> None:
-        options = cli.options_of(cli.parser().parse_args(["fetch", "http://a.test/"]))
+        options = cli.options_of(cli_arguments.parser().parse_args(["fetch", "http://a.test/"]))
         assert options == job.Options(0.2, 16, 2, 30.0, 100_000_000, {}, ())
 
     def test_everything(self) -> None:
         given = "--delay 1 --workers 2 --retries 3 --timeout 4 --max-body 0 --user-agent a --user-agent b --header A:1"
-        options = cli.options_of(cli.parser().parse_args(["demo", *given.split()]))
+        options = cli.options_of(cli_arguments.parser().parse_args(["demo", *given.split()]))
         assert options == job.Options(1.0, 2, 3, 4.0, None, {"A": "1"}, ("a", "b"))
 
     def test_the_session_takes_them(self) -> None:
@@ -184,13 +184,29 @@ class Ended:
         return sorted(map(json.loads, self.out.splitlines()), key=lambda line: line["number"])
 
 
+_started: list[subprocess.Popen[bytes]] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_running() -> Iterator[None]:
+    """A test that fails half-way leaves no process behind."""
+    yield
+    while _started:
+        process = _started.pop()
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
 def start(*arguments: str, **how: Any) -> subprocess.Popen[bytes]:
     """Run the command. Warnings are errors."""
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-W", "error", "-m", "kreuz_sync", *arguments],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         **{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **how},
     )
+    _started.append(process)
+    return process
 
 
 def end(process: subprocess.Popen[bytes], given: bytes = b"") -> Ended:

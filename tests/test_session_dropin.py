@@ -213,7 +213,7 @@ class TestAnAdapterOfOnesOwn:
         with Session(throttle=None, adapter=adapter if how == "constructor" else None) as session:
             if how == "mount":
                 session.mount("https://", adapter)
-            assert session.get(tls_server.url()).text == "ok"
+            assert session.get(tls_server.url(host="localhost")).text == "ok"
 
     def test_any_scheme_can_be_served(self):
         with Session(throttle=None) as session:

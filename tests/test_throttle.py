@@ -1,5 +1,6 @@
 """The throttle as a thing: its arguments, what it tells, its copies, its memory, its life in a fork."""
 
+import contextlib
 import copy
 import gc
 import itertools
@@ -12,6 +13,7 @@ import tracemalloc
 
 import pytest
 
+from kreuz_sync.errors import ThrottleTimeout
 from kreuz_sync.throttle import HostReport, HostSettings, RateLimiter, Throttle, as_throttle
 from kreuz_sync.throttle.pace import FORGET_S
 from kreuz_sync.throttle.roster import KEPT
@@ -414,3 +416,30 @@ def test_one_throttle_serves_many_stacks(clock):
     for _ in range(5):
         throttle(ScriptedAdapter()).send(prepared())
     assert clock.waits == pytest.approx([0.2] * 4)
+
+
+class TestLocks:
+    """A lock a host, and never two for one host, while hosts come and are dropped."""
+
+    def test_of_many_threads_one_gets_each_turn(self):
+        """Sixteen threads want 3,000 hosts, three times as many as are kept idle; time stands still."""
+        clock = FakeClock()
+        throttle = Throttle(1, max_wait=0, clock=clock)
+        names = [f"h{number}.test" for number in range(3000)]
+        barrier, taken = threading.Barrier(16), []
+
+        def work(shift):
+            barrier.wait(10)
+            for name in names[shift:] + names[:shift]:
+                with contextlib.suppress(ThrottleTimeout):
+                    throttle.acquire(name)
+                    taken.append(name)
+
+        for round_number in (1, 2):
+            threads = [threading.Thread(target=work, args=(shift * 180,)) for shift in range(16)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(60)
+            assert sorted(taken) == sorted(names * round_number)
+            clock.advance(1)

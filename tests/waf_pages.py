@@ -368,6 +368,7 @@ NOT_WALLS = [
         html("'The requested URL was rejected', with a support ID, is F5's."),
     ),
     Page("a page Kasada let through", 200, {**HTML, "x-kpsdk-ct": "x", "x-kpsdk-r": "1"}, ARTICLE),
+    Page("a shop's own 429", 429, HTML, html('<script src="/js/tooltips.js?v=2"></script>Too many requests')),
     Page(
         "a page Anubis let through",
         200,

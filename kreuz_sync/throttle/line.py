@@ -1,6 +1,6 @@
 """Who waits for one host, in order of arrival.
 
-All of it is guarded by the lock of `Turns`, except what says otherwise.
+All of a host is guarded by its own lock, except what says otherwise.
 """
 
 from __future__ import annotations
@@ -56,14 +56,18 @@ class Waiter:
 class Host(Pace):
     """One host's pace, and its line.
 
-    queue: who waits, the next first; None for nobody. taken: one item for each request under
+    lock: guards all of it. dropped: the roster has let it go, and another may have taken its
+    place. queue: who waits, the next first; None for nobody. taken: one item for each request under
     way, None where their number is not limited. waited: seconds that requests have waited.
     """
 
-    __slots__ = ("queue", "taken", "waited")
+    __slots__ = ("dropped", "lock", "name", "queue", "taken", "waited")
 
-    def __init__(self, rules: PaceRules, now: float) -> None:
+    def __init__(self, name: str, rules: PaceRules, now: float) -> None:
         super().__init__(rules, now)
+        self.name = name
+        self.lock = threading.Lock()
+        self.dropped = False
         self.queue: deque[Waiter] | None = None
         self.taken: list[None] | None = None if rules.concurrency is None else []
         self.waited = 0.0
@@ -148,6 +152,13 @@ class Host(Pace):
                 turn += self.delay
         self.queue = staying or None
         self.ring_first()
+
+    def forget_threads(self) -> None:
+        """In the child of a fork: nobody waits, nobody holds a place or the lock. What has been learnt stays."""
+        self.lock = threading.Lock()
+        self.queue = None
+        if self.taken:
+            self.taken = []
 
     # --- the rest -----------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 There is no timer and no full scan: each request looks at a few hosts, the oldest first, and
 puts back those that are still in use (a second chance, as in page replacement by "clock").
-Guarded by the lock of `Turns`; `hosts.get` needs none.
+Guarded by the roster's lock in `Turns`; `hosts.get` needs none.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Roster:
         """The host's state, new where there is none."""
         host = self.hosts.get(name)
         if host is None:
-            host = self.hosts[name] = Host(self.table.find(name), now)
+            host = self.hosts[name] = Host(name, self.table.find(name), now)
             self._order.append(name)
         return host
 
@@ -41,8 +41,7 @@ class Roster:
         spared = 0
         for _ in range(min(SWEPT, len(self.hosts) - KEPT)):
             name = self._order.popleft()
-            if self.hosts[name].is_forgettable(now):
-                del self.hosts[name]
+            if self._drop(name, now):
                 continue
             self._order.append(name)
             spared += 1
@@ -52,9 +51,20 @@ class Roster:
             self.hosts = dict(self.hosts)
             self._most = len(self.hosts)
 
+    def _drop(self, name: str, now: float) -> bool:
+        """Drop the host if nobody needs it; one whose lock is held is needed."""
+        host = self.hosts[name]
+        if not host.lock.acquire(blocking=False):
+            return False
+        try:
+            host.dropped = host.is_forgettable(now)
+            if host.dropped:
+                del self.hosts[name]
+            return host.dropped
+        finally:
+            host.lock.release()
+
     def forget_threads(self) -> None:
-        """Forget the threads that the child does not have. What has been learnt of the hosts stays."""
+        """Forget the threads that the child does not have."""
         for host in self.hosts.values():
-            host.queue = None
-            if host.taken:
-                host.taken = []
+            host.forget_threads()

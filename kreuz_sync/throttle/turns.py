@@ -1,10 +1,12 @@
-"""Turns, handed out in order of arrival: the one lock of a throttle, and the waiting outside it."""
+"""Turns, handed out in order of arrival: each host's lock, and the waiting outside it."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from functools import partial
 from math import inf
-from typing import cast
+from typing import TypeVar, cast
 
 from kreuz_sync.clock import Clock
 from kreuz_sync.errors import SessionClosed, ThrottleTimeout
@@ -13,6 +15,9 @@ from .line import Host, Waiter
 from .pace import PRESSED
 from .report import HostReport
 from .roster import KEPT, Roster
+
+
+Result = TypeVar("Result")
 
 
 class Turn:
@@ -24,8 +29,8 @@ class Turn:
 
     __slots__ = ("_host", "_taken", "name", "raised", "waited")
 
-    def __init__(self, name: str, host: Host, waited: float) -> None:
-        self.name = name
+    def __init__(self, host: Host, waited: float) -> None:
+        self.name = host.name
         self.raised = host.raised
         self.waited = waited
         self._host = host
@@ -44,15 +49,18 @@ class Turn:
 class Turns:
     """Every host's pace and line in this process.
 
-    The lock guards the roster and all that is in it. It is held for arithmetic alone, never
-    while a thread waits or sends, so one lock serves all hosts: nobody can have two for one.
+    `Host.lock` guards one host's pace and line; `_lock` guards the roster, which hosts there
+    are. Both are held for arithmetic alone, never while a thread waits or sends. A thread that
+    holds a host's lock takes no other; one that holds the roster's only tries for a host's.
+    A host is dropped with its lock held, and says so: who was waiting for that lock asks the
+    roster again, so that there are never two locks for one host.
     """
 
     def __init__(self, roster: Roster, clock: Clock) -> None:
         self.roster = roster
         self.clock = clock
         self._lock = threading.Lock()
-        self._waiting: set[Waiter] = set()  # changed under the lock, copied without
+        self._waiting: set[Waiter] = set()  # each change is one step, and so is a copy
 
     # --- one request --------------------------------------------------------------------
 
@@ -62,16 +70,10 @@ class Turns:
         `owner` is what `wake` names. Raises ThrottleTimeout, and SessionClosed after `wake(owner)`. With
         these, as with an interrupt, the place in line is given up and no turn is used.
         """
-        with self._lock:
-            now = self.clock.monotonic()
-            roster = self.roster
-            if len(roster.hosts) > KEPT:
-                roster.sweep(now)
-            host = roster.hosts.get(name) or roster.admit(name, now)
-            if host.queue is None and now >= host.next_turn() and host.has_place():
-                host.start(now)
-                return Turn(name, host, 0.0)
-        return self._wait_in_line(name, owner)
+        if len(self.roster.hosts) > KEPT:
+            with self._lock:
+                self.roster.sweep(self.clock.monotonic())
+        return self._with_host(name, self._start_if_due) or self._wait_in_line(name, owner)
 
     def answered(self, name: str, status: int, *, raised: float = inf, pause: float = 0.0) -> None:
         """Learn from an answer.
@@ -82,9 +84,9 @@ class Turns:
         host = self.roster.hosts.get(name)
         if status not in PRESSED and (host is None or not host.backoff):
             return  # nearly every answer: there is nothing to learn, and no lock to wait for
-        with self._lock:
+
+        def learn(host: Host) -> None:
             now = self.clock.monotonic()
-            host = self.roster.admit(name, now)
             before = host.delay, host.paused_until
             host.answered(status, now=now, raised=raised)
             if pause > 0:
@@ -92,11 +94,13 @@ class Turns:
             if before != (host.delay, host.paused_until):
                 host.reconsider(now)
 
+        self._with_host(name, learn)
+
     def failed(self, name: str) -> None:
         """Learn that no answer came."""
-        with self._lock:
-            host = self.roster.hosts.get(name)
-            if host is not None:
+        host = self.roster.hosts.get(name)
+        if host is not None:
+            with host.lock:
                 host.failed()
 
     def wake(self, owner: object) -> None:
@@ -113,11 +117,13 @@ class Turns:
 
     def set_floor(self, name: str, seconds: float) -> None:
         """Never less than `seconds` between two starts."""
-        with self._lock:
+
+        def learn(host: Host) -> None:
             now = self.clock.monotonic()
-            host = self.roster.admit(name, now)
             host.set_floor(seconds, now=now)
             host.reconsider(now)
+
+        self._with_host(name, learn)
 
     def delay(self, name: str) -> float:
         """Seconds between two starts as things stand."""
@@ -126,9 +132,11 @@ class Turns:
 
     def wait(self, name: str) -> float:
         """Seconds that a request would wait now."""
-        with self._lock:
-            host = self.roster.hosts.get(name)
-            return 0.0 if host is None else max(0.0, host.turn_of_next() - self.clock.monotonic())
+        host = self.roster.hosts.get(name)
+        if host is None:
+            return 0.0
+        with host.lock:
+            return max(0.0, host.turn_of_next() - self.clock.monotonic())
 
     def snapshot(self) -> dict[str, HostReport]:
         """What is known of every host."""
@@ -138,22 +146,41 @@ class Turns:
         return {name: host.report(now) for name, host in known}
 
     def after_fork(self) -> None:
-        """In the child: a new lock, since a thread that is gone may hold the old one, and empty lines."""
+        """In the child: new locks, since threads that are gone may hold the old ones, and empty lines."""
         self._lock = threading.Lock()
         self._waiting = set()
         self.roster.forget_threads()
 
     # --- waiting ------------------------------------------------------------------------
 
+    def _with_host(self, name: str, work: Callable[[Host], Result]) -> Result:
+        """What `work` makes of the host's state, new where there is none, with its lock held."""
+        while True:
+            host = self.roster.hosts.get(name)
+            if host is None:
+                with self._lock:
+                    host = self.roster.admit(name, self.clock.monotonic())
+            # `with`, not a function that returns with the lock held: an interrupt between the
+            # two would leave it held for ever.
+            with host.lock:
+                if not host.dropped:
+                    return work(host)
+
+    def _start_if_due(self, host: Host) -> Turn | None:
+        now = self.clock.monotonic()
+        if host.queue is None and now >= host.next_turn() and host.has_place():
+            host.start(now)
+            return Turn(host, 0.0)
+        return None
+
     def _wait_in_line(self, name: str, owner: object) -> Turn:
         waiter = Waiter(name, owner, self.clock.monotonic())
         turn: Turn | None = None
         try:
-            with self._lock:
-                self._join(waiter)
+            host = self._with_host(name, partial(self._join, waiter))
             while True:
-                with self._lock:
-                    turn, seconds = self._look(waiter)
+                with host.lock:
+                    turn, seconds = self._look(waiter, host)
                 if turn is not None:
                     return turn
                 # A clock asks of a condition only that it can be waited for.
@@ -163,12 +190,13 @@ class Turns:
                 turn.give_back()
             raise
         finally:
-            if waiter.host is not None:
-                with self._lock:
-                    self._leave(waiter)
+            if (left := waiter.host) is not None:
+                with left.lock:
+                    self._leave(waiter, left)
 
-    def _join(self, waiter: Waiter) -> None:
-        host = waiter.host = self.roster.admit(waiter.name, waiter.came)
+    def _join(self, waiter: Waiter, host: Host) -> Host:
+        """Put the waiter into its host's line. A host with a line is not dropped."""
+        waiter.host = host
         max_wait = host.rules.max_wait
         if max_wait is not None:
             waiter.give_up = waiter.came + max_wait
@@ -176,29 +204,27 @@ class Turns:
                 raise _timeout(waiter, turn - waiter.came)
         self._waiting.add(waiter)
         host.join(waiter)
+        return host
 
-    def _leave(self, waiter: Waiter) -> None:
+    def _leave(self, waiter: Waiter, host: Host) -> None:
         # An interrupt may strike at any point of this; whoever begins again ends the same.
         self._waiting.discard(waiter)
-        if waiter.host is not None:
-            waiter.host.leave(waiter)
+        host.leave(waiter)
         waiter.host = None
 
-    def _look(self, waiter: Waiter) -> tuple[Turn | None, float | None]:
+    def _look(self, waiter: Waiter, host: Host) -> tuple[Turn | None, float | None]:
         """The waiter's turn if it has come, otherwise the seconds after which to look again (None: when rung)."""
         if waiter.closed:
             raise SessionClosed(f"{waiter.name}: the session was closed while this request waited for its turn")
         if waiter.refused is not None:
             raise _timeout(waiter, waiter.refused)
-        host = waiter.host
-        assert host is not None
         now = self.clock.monotonic()
         if host.is_first(waiter) and host.is_due(now) and host.has_place():
             waited = now - waiter.came
             host.start_late(now)
             host.waited += waited
-            self._leave(waiter)
-            return Turn(waiter.name, host, waited), None
+            self._leave(waiter, host)
+            return Turn(host, waited), None
         if host.is_limited and waiter.give_up is not None and now >= waiter.give_up:
             raise _timeout(waiter, max(0.0, host.next_turn() - now))  # nobody knows when a place comes free
         return None, host.seconds_to_look(waiter, now)

@@ -57,6 +57,10 @@ class TestChoosing:
         session.mount("http://a.test/", adapter)
         assert (session.adapters["http://a.test/"] is adapter) is not ours
 
+    def test_ours_has_one_stack_for_both_schemes(self, session, ours):
+        assert (session.adapters["http://"] is session.adapters["https://"]) is ours
+        assert isinstance(session.adapters["http://"], HTTPAdapter) is not ours
+
     def test_no_adapter_is_an_error(self, session):
         with pytest.raises(requests.exceptions.InvalidSchema, match="No connection adapters"):
             session.get("gopher://a.test/")
@@ -168,7 +172,7 @@ class TestOnesOwn:
                 super().init_poolmanager(*args, ssl_context=context, **kwargs)
 
         session.mount("https://", Trusting())
-        assert session.get(tls_server.url()).text == "ok"
+        assert session.get(tls_server.url(host="localhost")).text == "ok"
 
     def test_closing_the_session_closes_it(self, session):
         adapter, other = ScriptedAdapter(), ScriptedAdapter()

@@ -109,6 +109,22 @@ def _subclass(kind: type) -> type:
     return _SUBCLASSES[kind]
 
 
+class Loud(requests.Response):
+    """A response with a method of its own."""
+
+    def shout(self) -> str:
+        return self.text.upper()
+
+
+class Shouting(HTTPAdapter):
+    """An adapter that answers with such."""
+
+    def build_response(self, req, resp):
+        response = super().build_response(req, resp)
+        response.__class__ = Loud
+        return response
+
+
 class TestResponse:
     @pytest.mark.parametrize("way", ["pickle", "deepcopy"])
     def test_it_keeps_all_that_was_said(self, session, server, way):
@@ -136,6 +152,13 @@ class TestResponse:
     def test_a_copy_is_pickled_again(self, session, server):
         once = pickle.loads(pickle.dumps(session.get(server.url())))
         assert pickle.loads(pickle.dumps(once)).text == "ok"
+
+    @pytest.mark.parametrize("way", ["pickle", "deepcopy"])
+    def test_a_class_of_an_adapters_own_is_kept(self, session, server, way):
+        session.mount("http://", Shouting())
+        other = WAYS[way](session.get(server.url()))
+        assert isinstance(other, Loud)
+        assert (other.shout(), other.status_code) == ("OK", 200)
 
     def test_an_error_answer_still_says_so(self, session, server):
         other = pickle.loads(pickle.dumps(session.get(server.route("/it", 404))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import requests
+import urllib3
 from requests import exceptions as theirs
 
 from ..loopback import Ending, Raw, Server, answer, cut_chunked, garbage, hang_up, redirect, reset, silent
@@ -51,6 +52,25 @@ class TestEvents:
         assert caught.value.request.url == gone
         assert caught.value.response is None
         assert not isinstance(caught.value, requests.Timeout)
+
+    def test_ours_says_it_in_words_and_keeps_the_cause(self, session, gone, ours):
+        """Where ours differs: `args` hold a text without credentials, in place of urllib3's error."""
+        with pytest.raises(requests.ConnectionError) as caught:
+            session.get(gone)
+        (said,) = caught.value.args
+        assert isinstance(said, str if ours else urllib3.exceptions.MaxRetryError)
+        assert isinstance(caught.value.__cause__, ConnectionRefusedError) is ours
+
+    def test_ours_hides_credentials_in_its_text(self, session, server, ours):
+        with pytest.raises(requests.HTTPError) as caught:
+            session.get(server.route("/it", 404), params={"token": "s3cret"}).raise_for_status()
+        assert ("s3cret" in str(caught.value)) is not ours
+
+    def test_cookies_of_a_broken_answer(self, session, server, ours):
+        """Where ours differs: a broken body fails the attempt before anything of it is kept."""
+        with pytest.raises(theirs.ChunkedEncodingError):
+            session.get(server.route("/it", cut_chunked(b"abc", fields={"Set-Cookie": "a=1"})))
+        assert session.cookies.get_dict() == ({} if ours else {"a": "1"})
 
     def test_a_name_without_address(self, session):
         with pytest.raises(requests.ConnectionError):

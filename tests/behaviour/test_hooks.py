@@ -83,6 +83,13 @@ class TestWhatTheyGet:
         assert (options["timeout"], options["stream"], options["verify"], options["cert"]) == (7, True, True, None)
         assert dict(options["proxies"]) == {}
 
+    def test_a_body_that_ours_has_read_already(self, session, server, ours):
+        """Where ours differs: a body that is not streamed is part of the attempt, and read before the hooks run."""
+        seen: list = []
+        response = session.get(server.url(), hooks={"response": lambda response, **_: seen.append(response.raw.read())})
+        assert seen == ([b""] if ours else [b"ok"])
+        assert response.content == (b"ok" if ours else b"")
+
     def test_an_answer_with_its_request_and_time(self, session, server):
         seen: list = []
         session.get(server.url("/echo"), hooks={"response": lambda response, **_: seen.append(response)})

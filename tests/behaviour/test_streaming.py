@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 import shutil
 import threading
 
@@ -177,6 +178,38 @@ class TestContent:
         assert response.status_code == 200
         gate.set()
         assert response.content == b"ab"
+
+
+class TestClosedEarly:
+    """Who closes a response wants no more of it: what is read after that is empty, and no error."""
+
+    @pytest.fixture(params=["with a length", "compressed"])
+    def url(self, request, server):
+        return server.route("/it", answer(body=BODY) if request.param == "with a length" else gzipped(BODY))
+
+    def test_content_is_empty(self, session, url):
+        with session.get(url, stream=True) as response:
+            pass
+        assert (response.content, response.text) == (b"", "")
+
+    def test_an_iteration_ends(self, session, url):
+        response = session.get(url, stream=True)
+        pieces = response.iter_content(len(BODY) // 2)
+        next(pieces)
+        response.close()
+        assert list(pieces) == []
+
+    def test_a_copy_is_empty(self, session, url):
+        response = session.get(url, stream=True)
+        response.close()
+        assert pickle.loads(pickle.dumps(response)).content == b""
+
+    def test_an_abandoned_iteration_closes_nothing(self, session, url):
+        response = session.get(url, stream=True)
+        pieces = response.iter_content(10)
+        first = next(pieces)
+        pieces.close()
+        assert first + response.content == BODY
 
 
 class TestConnections:

@@ -8,6 +8,7 @@ import threading
 import pytest
 import requests
 import urllib3
+from requests.adapters import HTTPAdapter
 
 from ..loopback import answer, drip, silent
 
@@ -111,6 +112,25 @@ class TestTheDefault:
 
     def test_it_may_be_the_seventh_argument_after_the_url(self, session, server):
         assert self.seen(session, server, None, None, None, None, None, None, 7) == 7
+
+    def test_an_adapter_with_a_default_of_its_own_is_given_the_sessions(self, session, server, ours):
+        """A session whose adapters know better is made with `timeout=None`."""
+
+        class Patient(HTTPAdapter):
+            used: list = []
+
+            def send(self, request, **options):
+                if options.get("timeout") is None:
+                    options["timeout"] = 5
+                self.used.append(options["timeout"])
+                return super().send(request, **options)
+
+        session.mount("http://", Patient())
+        session.get(server.url())
+        if ours:
+            session.timeout = None
+            session.get(server.url())
+        assert Patient.used == ([30.0, 5] if ours else [5])
 
     def test_a_prepared_request(self, session, server, ours):
         options: dict = {}

@@ -11,6 +11,11 @@ import urllib3
 
 from ..loopback import Server
 
+ONE_POOL = pytest.mark.skipif(
+    tuple(map(int, requests.__version__.split(".")[:2])) < (2, 32),
+    reason="earlier releases go on with a connection that was not verified (CVE-2024-35195)",
+)
+
 
 @pytest.fixture
 def distrusted(authority):
@@ -53,6 +58,7 @@ class TestVerify:
             warnings.simplefilter("error")
             assert session.get(tls_server.url()).text == "ok"
 
+    @ONE_POOL
     def test_leaving_it_out_once_trusts_nothing_later(self, session, tls_server, unverified):
         session.get(tls_server.url(), verify=False)
         with pytest.raises(requests.exceptions.SSLError):
@@ -95,6 +101,7 @@ class TestTheEnvironment:
         with pytest.raises(requests.exceptions.SSLError):
             session.get(tls_server.url())
 
+    @ONE_POOL
     def test_a_change_is_seen_at_the_next_call(self, session, tls_server, authority, monkeypatch):
         monkeypatch.setenv("REQUESTS_CA_BUNDLE", authority.bundle)
         session.get(tls_server.url())

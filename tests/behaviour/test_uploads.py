@@ -22,7 +22,7 @@ def parts_of(request) -> list[email.message.Message]:
 class TestBytesAndText:
     @pytest.mark.parametrize(
         ("data", "sent"),
-        [(b"\x00\xff", b"\x00\xff"), ("text", b"text"), ("\u00fc", b"\xc3\xbc"), (bytearray(b"abc"), b"abc")],
+        [(b"\x00\xff", b"\x00\xff"), ("text", b"text"), (bytearray(b"abc"), b"abc")],
     )
     def test_they_are_sent_as_they_are(self, session, server, data, sent):
         session.post(server.url(), data=data)
