@@ -34,13 +34,13 @@ class Limits(NamedTuple):
     """What is asked of a body.
 
     max_body: decoded bytes, None for no limit. length_tolerance: how many bytes on the wire
-    may be missing. watch: called with the decoded body at its end, if it is no longer than
-    `watched` bytes.
+    may be missing. watch: called with the response and its decoded body at the end of that, if
+    it is no longer than `watched` bytes.
     """
 
     max_body: int | None = None
     length_tolerance: int = 0
-    watch: Callable[[bytes], object] | None = None
+    watch: Callable[[Response, bytes], object] | None = None
     watched: int = 0
 
 
@@ -134,7 +134,7 @@ def checked(response: Response, chunks: Iterable[bytes]) -> Iterator[bytes]:
         if not response._closed_early:
             _check_end(response)
             if seen is not None and limits.watch is not None:
-                limits.watch(b"".join(seen))
+                limits.watch(response, b"".join(seen))
     finally:
         response.release()
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from requests import exceptions as theirs
 
 from kreuz_sync import errors
-from kreuz_sync.backoff import Bucket, Repeat, after_error, delay, refill
+from kreuz_sync.retry.backoff import Bucket, Repeat, after_error, delay, refill
 
 
 class TestDelay:

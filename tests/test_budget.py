@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from kreuz_sync.budget import HOSTS_KEPT, RetryBudget
+from kreuz_sync.retry.budget import HOSTS_KEPT, RetryBudget
 
 from .fakes import FakeClock
 

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from kreuz_sync.discard import DRAIN_BYTES, discard
+from kreuz_sync.retry.discard import DRAIN_BYTES, discard
 
 from .fakes import FakeClock, prepared, respond
 

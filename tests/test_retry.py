@@ -14,7 +14,7 @@ import urllib3
 from requests.adapters import BaseAdapter, HTTPAdapter
 
 from kreuz_sync import errors
-from kreuz_sync.budget import RetryBudget
+from kreuz_sync.retry.budget import RetryBudget
 from kreuz_sync.calls import Attempt
 from kreuz_sync.clock import Clock
 from kreuz_sync.retry import Retry, RetryAdapter, draw, without_own_retries
@@ -444,7 +444,7 @@ class TestInterrupt:
 
         with Session(throttle=None, retry=1) as session:
             with monkeypatch.context() as patch:
-                patch.setattr("kreuz_sync.discard._drain", interrupted)
+                patch.setattr("kreuz_sync.retry.discard._drain", interrupted)
                 with pytest.raises(KeyboardInterrupt):
                     session.get(page, stream=True)
             assert session.get(page).status_code == 200

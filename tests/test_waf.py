@@ -9,7 +9,7 @@ from requests.structures import CaseInsensitiveDict
 from kreuz_sync.errors import WafBlocked
 from kreuz_sync.transport import Transport
 from kreuz_sync.waf import DEFAULT_WAF, Waf, WafMatch
-from kreuz_sync.waf_plan import BODY_LIMIT
+from kreuz_sync.waf.plan import BODY_LIMIT
 
 from .fakes import ScriptedAdapter, prepared
 from .waf_pages import BEHIND_CLOUDFLARE, HTML, JSON, NOT_WALLS, WALLS, padded

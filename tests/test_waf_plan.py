@@ -4,7 +4,7 @@ import pytest
 from requests.structures import CaseInsensitiveDict
 
 from kreuz_sync.waf import DEFAULT_WAF, Waf
-from kreuz_sync.waf_plan import BODY_LIMIT, HEAD, TAIL, Plan
+from kreuz_sync.waf.plan import BODY_LIMIT, HEAD, TAIL, Plan
 
 from .waf_pages import HTML, padded
 

@@ -11,7 +11,7 @@ import pytest
 from requests.structures import CaseInsensitiveDict
 
 from kreuz_sync.waf import DEFAULT_WAF, Waf, WafMatch
-from kreuz_sync.waf_rules import MAX_PATTERN, MAX_RULES, MAX_SIGNALS
+from kreuz_sync.waf.rules import MAX_PATTERN, MAX_RULES, MAX_SIGNALS
 
 RULE = {
     "id": "wall",
@@ -235,7 +235,7 @@ class TestFirstLook:
     def test_the_import_reads_no_rules(self):
         code = (
             "import sys, kreuz_sync.waf\n"
-            "assert 'kreuz_sync.waf_rules' not in sys.modules and 'kreuz_sync.waf_plan' not in sys.modules\n"
+            "assert 'kreuz_sync.waf.rules' not in sys.modules and 'kreuz_sync.waf.plan' not in sys.modules\n"
         )
         subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 

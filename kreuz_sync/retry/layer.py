@@ -17,19 +17,19 @@ import urllib3
 from requests.adapters import BaseAdapter
 from requests.utils import rewind_body
 
-from . import checks, fork
+from kreuz_sync import checks, fork
 from .backoff import IDEMPOTENT_METHODS, RETRY_STATUSES, Repeat, after_error, delay
 from .budget import RetryBudget
-from .clock import SYSTEM_CLOCK, Clock, Pause
+from kreuz_sync.clock import SYSTEM_CLOCK, Clock, Pause
 from .discard import discard
-from .errors import SessionClosed, classify
-from .fields import retry_after
+from kreuz_sync.errors import SessionClosed, classify
+from kreuz_sync.fields import retry_after
 from .run import Outcome, Run
-from .settings import Setting
-from .stack import LayerAdapter
-from .urls import host_of
+from kreuz_sync.settings import Setting
+from kreuz_sync.stack import LayerAdapter
+from kreuz_sync.urls import host_of
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("kreuz_sync.retry")
 
 
 def draw() -> float:

@@ -1,8 +1,8 @@
 """Noticing that an answer is a firewall's challenge or block page, not the page that was asked for.
 
 Only noticing: so that such an answer is named, kept out of the cache, and backed off from.
-Nothing here gets around a wall. The rules are data (`waf_rules.py` tells their shape);
-`waf_match.py` holds them against an answer, `waf_plan.py` keeps that cheap.
+Nothing here gets around a wall. The rules are data (`rules.py` tells their shape);
+`match.py` holds them against an answer, `plan.py` keeps that cheap.
 
 What stands in front of a site (a vendor's fields, cookies, words) is no finding: those come
 with every page of a protected site.
@@ -14,17 +14,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import checks
-from .settings import Setting
-from .waf_match import BODY_LIMIT, WafMatch
+from kreuz_sync import checks
+from kreuz_sync.settings import Setting
+from .match import BODY_LIMIT, WafMatch
 
 if TYPE_CHECKING:
-    from .waf_plan import Detector
-    from .waf_rules import Rule
+    from .plan import Detector
+    from .rules import Rule
 
 __all__ = ["DEFAULT_WAF", "Waf", "WafMatch"]
 
-_PACKAGED = Path(__file__).with_name("waf_rules.json")
+_PACKAGED = Path(__file__).with_name("rules.json")
 
 
 class Waf(Setting):
@@ -135,15 +135,15 @@ class Waf(Setting):
 
 
 def _made(rules: Iterable[Mapping[str, Any] | Rule]) -> Detector:
-    from .waf_plan import Detector
-    from .waf_rules import checked
+    from .plan import Detector
+    from .rules import checked
 
     return Detector(checked(rules, "rules"))
 
 
 def _read(path: Path) -> Detector:
-    from .waf_plan import Detector
-    from .waf_rules import load
+    from .plan import Detector
+    from .rules import load
 
     return Detector(load(path))
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from requests import exceptions as theirs
 
-from .errors import (
+from kreuz_sync.errors import (
     ConnectionFailed,
     ConnectionRefused,
     ConnectTimeout,

@@ -6,10 +6,10 @@ from typing import Any
 
 import requests
 
-from .calls import Attempt, current_call
-from .errors import classify
-from .response import adopt
-from .urls import redact
+from kreuz_sync.calls import Attempt, current_call
+from kreuz_sync.errors import classify
+from kreuz_sync.response import adopt
+from kreuz_sync.urls import redact
 
 Outcome = requests.Response | requests.RequestException
 

@@ -1,6 +1,6 @@
 """Which answers deserve a full look: what makes an ordinary page cost microseconds.
 
-The rules decide what a finding is (`waf_match.py`); this file only spares them the answers
+The rules decide what a finding is (`match.py`); this file only spares them the answers
 that they cannot say anything about. What it tests is derived from the rules, once for each
 status.
 """
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from .waf_match import BODY_LIMIT, TITLE_WITHIN, Answer, WafMatch, characters, holds, judge, title_of
-from .waf_rules import Rule
+from .match import BODY_LIMIT, TITLE_WITHIN, Answer, WafMatch, characters, holds, judge, title_of
+from .rules import Rule
 
 HEAD, TAIL = TITLE_WITHIN, 512  # bytes: a page's edges
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from .waf_rules import Rule, Signal
+    from .rules import Rule, Signal
 
 # A page that is longer is no challenge page; of an error's page no more is looked at.
 BODY_LIMIT = 100 * 1024

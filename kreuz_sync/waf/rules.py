@@ -1,6 +1,6 @@
 """The rules that tell a challenge page, as data: their shape, and how they are read and checked.
 
-A rule is a JSON object (`waf_rules.json` has the ones that come with the package):
+A rule is a JSON object (`rules.json` has the ones that come with the package):
 
     {"id": "example-wall", "vendor": "example", "proof": "definitive", "kind": "block",
      "signals": [{"header": "server", "value": "example"}, {"body": "you shall not pass"}]}
@@ -31,7 +31,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import checks
+from kreuz_sync import checks
 
 MAX_RULES = 1000
 MAX_SIGNALS = 16

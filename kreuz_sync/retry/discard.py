@@ -5,7 +5,7 @@ from __future__ import annotations
 import requests
 import urllib3
 
-from .clock import Clock
+from kreuz_sync.clock import Clock
 
 DRAIN_BYTES = 64 * 1024  # beyond this a new connection costs less than the rest of the body
 DRAIN_S = 1.0

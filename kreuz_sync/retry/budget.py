@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from . import checks, fork
+from kreuz_sync import checks, fork
 from .backoff import Bucket, refill
-from .clock import SYSTEM_CLOCK, Clock
-from .settings import Setting
-from .urls import host_of
+from kreuz_sync.clock import SYSTEM_CLOCK, Clock
+from kreuz_sync.settings import Setting
+from kreuz_sync.urls import host_of
 
 # Hosts whose buckets are kept: the last that needed a retry. One that is forgotten starts full.
 HOSTS_KEPT = 4096
