@@ -193,11 +193,12 @@ class TestClosedEarly:
         assert (response.content, response.text) == (b"", "")
 
     def test_an_iteration_ends(self, session, url):
+        """With what had been decoded already, if anything."""
         response = session.get(url, stream=True)
         pieces = response.iter_content(len(BODY) // 2)
-        next(pieces)
+        first = next(pieces)
         response.close()
-        assert list(pieces) == []
+        assert BODY.startswith(first + b"".join(pieces))
 
     def test_a_copy_is_empty(self, session, url):
         response = session.get(url, stream=True)
