@@ -55,6 +55,10 @@ def headers(value: Any) -> Mapping[str, Any]:
     for name, content in value.items():
         if content is not None:
             requests.utils.check_header_validity((name, content))
+            for part in (name, content):
+                # Earlier releases of requests let a line end at the very end pass.
+                if part[-1:] in ("\n", "\r", b"\n", b"\r"):
+                    raise ValueError(f"headers: {name!r}: a field ends where its line does; leave the line end out")
     return value
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,6 +22,9 @@ from .progress import progress_on
 from .saving import Folder, JsonLines
 from .url_list import urls_in
 
+# The records say all that the log would, and a log in between would tear the display.
+_UNHEARD = logging.NullHandler()
+
 
 class UsageError(Exception):
     """What the user asked for cannot be done. The text goes to the terminal."""
@@ -31,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Raises SystemExit where argparse does: for --help, --version and arguments that it refuses.
     """
+    logging.getLogger(__package__).addHandler(_UNHEARD)
     try:
         with job.interruptible():
             read = parser().parse_args(arguments)
@@ -52,7 +57,8 @@ def _let_go(stream: IO[str] | None) -> None:
     try:
         stream.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), stream.fileno())
 
 
 # --- the commands ---------------------------------------------------------------------------

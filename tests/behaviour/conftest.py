@@ -9,14 +9,10 @@ import pytest
 import requests
 import urllib3
 
-
-def _without_pace() -> requests.Session:
-    kreuz_sync = pytest.importorskip("kreuz_sync")
-    return kreuz_sync.Session(throttle=None)
+import kreuz_sync
 
 
 def _everything_on() -> requests.Session:
-    kreuz_sync = pytest.importorskip("kreuz_sync")
     return kreuz_sync.Session(
         throttle=kreuz_sync.Throttle(0, first_backoff=0.001),
         retry=kreuz_sync.Retry(2, base=0.001),
@@ -26,7 +22,7 @@ def _everything_on() -> requests.Session:
 
 KINDS: dict[str, Callable[[], requests.Session]] = {
     "requests": requests.Session,
-    "without pace": _without_pace,
+    "without pace": lambda: kreuz_sync.Session(throttle=None),
     "everything on": _everything_on,
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import select
 import selectors
 import socket
 import ssl
@@ -42,9 +43,8 @@ class Connection:
         """Whether the client has closed its side; nothing is taken from the wire."""
         if isinstance(self.sock, ssl.SSLSocket):
             return False
-        with contextlib.suppress(BlockingIOError):
-            return self.sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
-        return False
+        readable, _, _ = select.select([self.sock], [], [], 0)
+        return bool(readable) and self.sock.recv(1, socket.MSG_PEEK) == b""
 
     def abort(self) -> None:
         """Make the coming close a reset."""
