@@ -147,7 +147,9 @@ def step(response: Response, wanted: int | None) -> int | None:
     """
     if response.limits.max_body is None:
         return wanted
-    codings = response.headers.get("Content-Encoding", "").count(",") + 1 if "Content-Encoding" in response.headers else 0
+    codings = (
+        response.headers.get("Content-Encoding", "").count(",") + 1 if "Content-Encoding" in response.headers else 0
+    )
     most = CHUNK if codings == 0 or _DECODES_IN_STEPS else STEP_OF_CODINGS.get(codings, 1)
     return most if wanted is None else min(wanted, most)
 

@@ -107,9 +107,7 @@ class StatusError(KreuzError, requests.HTTPError):
     status: int = 0
     retry_after: float | None = None
 
-    def __init__(
-        self, message: str = "", *, status: int = 0, retry_after: float | None = None, **context: Any
-    ) -> None:
+    def __init__(self, message: str = "", *, status: int = 0, retry_after: float | None = None, **context: Any) -> None:
         super().__init__(message, **context)
         self.status = status
         self.retry_after = retry_after

@@ -8,6 +8,8 @@ from typing import Protocol
 
 
 class Renewable(Protocol):
+    """What has something to make anew in a child."""
+
     def after_fork(self) -> None:
         """Called in the child, which has one thread."""
 

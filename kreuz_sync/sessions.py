@@ -95,9 +95,7 @@ class Session(RememberingSession):
                 throttle=as_throttle(Throttle() if throttle is UNSET else throttle),
             )
         else:
-            layers = arguments.layers(
-                layers, throttle=throttle, retry=retry, user_agents=user_agents, auth=origin_auth
-            )
+            layers = arguments.layers(layers, throttle=throttle, retry=retry, user_agents=user_agents, auth=origin_auth)
         self.layers = tuple(layers)
         super().__init__()
         self.headers["User-Agent"] = DEFAULT_USER_AGENT

@@ -15,8 +15,10 @@ from typing import Any
 
 import pytest
 
-from kreuz_sync import cli, cli_arguments, job
-from kreuz_sync.saving import INDEX
+from kreuz_sync.cli import arguments as reading
+from kreuz_sync.cli import command as cli
+from kreuz_sync.cli import job
+from kreuz_sync.cli.saving import INDEX
 from kreuz_sync.version import __version__
 
 from .loopback import Server, answer, cut, redirect, sequence, silent
@@ -34,29 +36,29 @@ class TestNumbers:
 
     @pytest.mark.parametrize(("text", "value"), [("0", 0.0), ("0.25", 0.25), ("1e1", 10.0), ("86400", 86400.0)])
     def test_seconds(self, text: str, value: float) -> None:
-        assert cli_arguments.seconds(0)(text) == value
+        assert reading.seconds(0)(text) == value
 
     @pytest.mark.parametrize("text", ["", "x", "-1", "nan", "inf", "1e9", "1,5", "0.2s"])
     def test_what_is_no_number_of_seconds(self, text: str) -> None:
         with pytest.raises(argparse.ArgumentTypeError, match="seconds are wanted, 0 to 86400"):
-            cli_arguments.seconds(0)(text)
+            reading.seconds(0)(text)
 
     @pytest.mark.parametrize("text", ["", "x", "0", "257", "-1", "1.5", "1e2", "٣", "9" * 5000])
     def test_what_is_no_number_of_workers(self, text: str) -> None:
         with pytest.raises(argparse.ArgumentTypeError, match="a whole number is wanted, 1 to 256"):
-            cli_arguments.count(1, 256)(text)
+            reading.count(1, 256)(text)
 
     @pytest.mark.parametrize(
         ("text", "value"),
         [("0", 0), ("5000", 5000), ("20k", 20_000), ("20K", 20_000), ("100M", 100_000_000), ("2GB", 2_000_000_000)],
     )
     def test_sizes(self, text: str, value: int) -> None:
-        assert cli_arguments.size(text) == value
+        assert reading.size(text) == value
 
     @pytest.mark.parametrize("text", ["", "k", "-1", "1.5M", "1T", "1 M", "9" * 5000])
     def test_what_is_no_size(self, text: str) -> None:
         with pytest.raises(argparse.ArgumentTypeError, match="a size is wanted"):
-            cli_arguments.size(text)
+            reading.size(text)
 
 
 class TestFields:
@@ -71,7 +73,7 @@ class TestFields:
         ],
     )
     def test_name_and_value(self, text: str, field: tuple[str, str]) -> None:
-        assert cli_arguments.header(text) == field
+        assert reading.header(text) == field
 
     @pytest.mark.parametrize(
         "text",
@@ -79,19 +81,19 @@ class TestFields:
     )
     def test_an_error_does_not_show_the_value(self, text: str) -> None:
         with pytest.raises(argparse.ArgumentTypeError) as caught:
-            cli_arguments.header(text)
+            reading.header(text)
         assert SECRET not in str(caught.value)
 
     @pytest.mark.parametrize("text", ["", "  ", "a\nb", "€"])
     def test_a_user_agent_is_a_field_value(self, text: str) -> None:
         with pytest.raises(argparse.ArgumentTypeError):
-            cli_arguments.user_agent(text)
+            reading.user_agent(text)
 
     @pytest.mark.parametrize(
         "given", [["--header", "A: 1", "--header", "a: 2"], ["--header", "User-Agent: a", "--user-agent", "b"]]
     )
     def test_a_field_is_given_once(self, given: list[str]) -> None:
-        arguments = cli_arguments.parser().parse_args(["fetch", "http://a.test/", *given])
+        arguments = reading.parser().parse_args(["fetch", "http://a.test/", *given])
         with pytest.raises(cli.UsageError, match="more than once"):
             cli.options_of(arguments)
 
@@ -100,12 +102,12 @@ class TestOptions:
     """What a run works with."""
 
     def test_defaults(self) -> None:
-        options = cli.options_of(cli_arguments.parser().parse_args(["fetch", "http://a.test/"]))
+        options = cli.options_of(reading.parser().parse_args(["fetch", "http://a.test/"]))
         assert options == job.Options(0.2, 16, 2, 30.0, 100_000_000, {}, ())
 
     def test_everything(self) -> None:
         given = "--delay 1 --workers 2 --retries 3 --timeout 4 --max-body 0 --user-agent a --user-agent b --header A:1"
-        options = cli.options_of(cli_arguments.parser().parse_args(["demo", *given.split()]))
+        options = cli.options_of(reading.parser().parse_args(["demo", *given.split()]))
         assert options == job.Options(1.0, 2, 3, 4.0, None, {"A": "1"}, ("a", "b"))
 
     def test_the_session_takes_them(self) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import requests
 
-from kreuz_sync import demo, job
-from kreuz_sync.demo_site import ADDRESSES, CHALLENGE, GOOD, HOSTS, MISSING, PAGES, TOO_OFTEN, Page, Site, mean_gap
-from kreuz_sync.outcome import Hop, Outcome
-from kreuz_sync.saving import INDEX, Folder
+from kreuz_sync.cli import demo, job
+from kreuz_sync.cli.demo_site import ADDRESSES, CHALLENGE, GOOD, HOSTS, MISSING, PAGES, TOO_OFTEN, Page, Site, mean_gap
+from kreuz_sync.cli.outcome import Hop, Outcome
+from kreuz_sync.cli.saving import INDEX, Folder
 
 from .test_cli import command
 

@@ -24,7 +24,7 @@ import requests
 from requests.adapters import HTTPAdapter
 
 import kreuz_sync
-from kreuz_sync import cli
+from kreuz_sync.cli import arguments as cli
 
 from .fakes import respond
 

@@ -58,8 +58,8 @@ class TestFamily:
         """Programs compare with these; they do not change."""
         assert {kind.tag for kind in EVERY_ERROR} == set(
             "other status client_error unauthorized forbidden waf_blocked not_found timeout gone rate_limited "
-            "server_error bad_gateway connection connection_refused dns ssl proxy connect_timeout protocol read_timeout "
-            "data_loss body_too_large retries_exhausted throttle_timeout session_closed".split()
+            "server_error bad_gateway connection connection_refused dns ssl proxy connect_timeout protocol "
+            "read_timeout data_loss body_too_large retries_exhausted throttle_timeout session_closed".split()
         )
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import requests
 
-from kreuz_sync.fetching import Results, fetch, run
-from kreuz_sync.outcome import Outcome
+from kreuz_sync.cli.fetching import Results, fetch, run
+from kreuz_sync.cli.outcome import Outcome
 from kreuz_sync.sessions import Session
 
 from .fakes import ScriptedAdapter

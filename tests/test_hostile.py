@@ -69,7 +69,9 @@ class TestHeaderSection:
     @pytest.mark.parametrize("length", [b"-1", b"abc", b"1, 2", b"99999999999999999999999999", b"0x10", b""])
     def test_a_length_that_is_none_raises_a_typed_error_or_is_ignored(self, session, server, length):
         try:
-            response = session.get(server.route("/", Raw([HEAD + b"Content-Length: " + length + b"\r\n\r\nabc", Ending.CLOSE])))
+            response = session.get(
+                server.route("/", Raw([HEAD + b"Content-Length: " + length + b"\r\n\r\nabc", Ending.CLOSE]))
+            )
         except KreuzError as error:
             assert error.tag in ("protocol", "data_loss", "body_too_large")
         else:

@@ -9,8 +9,8 @@ import pytest
 import requests
 
 from kreuz_sync.calls import Attempt
+from kreuz_sync.cli.outcome import Hop, Outcome, answered, body_fields, failed, record, shown
 from kreuz_sync.errors import DataLoss, NotFound
-from kreuz_sync.outcome import Hop, Outcome, answered, body_fields, failed, record, shown
 from kreuz_sync.response import Response, adopt
 
 from .fakes import prepared, respond

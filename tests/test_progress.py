@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from kreuz_sync.progress import Bar, Counter, Silent, progress_on
+from kreuz_sync.cli.progress import Bar, Counter, Silent, progress_on
 
 from .fakes import FakeClock
 

@@ -14,10 +14,10 @@ import urllib3
 from requests.adapters import BaseAdapter, HTTPAdapter
 
 from kreuz_sync import errors
-from kreuz_sync.retry.budget import RetryBudget
 from kreuz_sync.calls import Attempt
 from kreuz_sync.clock import Clock
 from kreuz_sync.retry import Retry, RetryAdapter, draw, without_own_retries
+from kreuz_sync.retry.budget import RetryBudget
 from kreuz_sync.sessions import Session
 from kreuz_sync.stack import LayerAdapter, Stack
 from kreuz_sync.throttle import Throttle

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from kreuz_sync.outcome import Hop, Outcome
-from kreuz_sync.saving import INDEX, Folder, JsonLines, extension_of, file_name, write_whole
+from kreuz_sync.cli.outcome import Hop, Outcome
+from kreuz_sync.cli.saving import INDEX, Folder, JsonLines, extension_of, file_name, write_whole
 
 
 class TestExtension:

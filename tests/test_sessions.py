@@ -1,6 +1,7 @@
 """The session: its arguments, its mounts, its copies, its threads."""
 
 import copy
+import itertools
 import logging
 import multiprocessing
 import os
@@ -11,6 +12,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 import requests
+import urllib3
 from requests.adapters import HTTPAdapter
 
 import kreuz_sync
@@ -188,7 +190,7 @@ class TestMount:
     def test_an_adapters_own_retries_never_multiply_ours(self, server, caplog):
         """Two loops of two sends would make four; there are two, and one warning says why."""
         url = server.route("/", 503)
-        adapter = HTTPAdapter(max_retries=requests.packages.urllib3.Retry(2, status_forcelist=[503]))
+        adapter = HTTPAdapter(max_retries=urllib3.Retry(2, status_forcelist=[503]))
         with Session(throttle=None, retry=Retry(attempts=1, base=0)) as session:
             with caplog.at_level(logging.WARNING, "kreuz_sync"):
                 session.mount("http://", adapter)
@@ -199,7 +201,7 @@ class TestMount:
     def test_without_our_retry_an_adapters_own_is_left_alone(self, server):
         url = server.route("/", 503)
         with Session(throttle=None) as session:
-            session.mount("http://", HTTPAdapter(max_retries=requests.packages.urllib3.Retry(2, status_forcelist=[503])))
+            session.mount("http://", HTTPAdapter(max_retries=urllib3.Retry(2, status_forcelist=[503])))
             with pytest.raises(requests.exceptions.RetryError) as caught:
                 session.get(url)
         assert type(caught.value) is kreuz_sync.RetriesExhausted and len(server.requests) == 3
@@ -222,7 +224,9 @@ class TestLayers:
     def test_our_own_order_waits_for_every_attempt(self):
         clock = FakeClock()
         session = Session(
-            throttle=Throttle(1, clock=clock), retry=Retry(attempts=2, base=0.1, clock=clock), adapter=ScriptedAdapter(503)
+            throttle=Throttle(1, clock=clock),
+            retry=Retry(attempts=2, base=0.1, clock=clock),
+            adapter=ScriptedAdapter(503),
         )
         response = session.get(URL)
         assert response.attempts == 3 and response.waited == pytest.approx(2.0)
@@ -449,7 +453,7 @@ class TestModule:
         for _ in range(3):
             kreuz_sync.get(url)
         times = [one.at for one in server.requests]
-        assert all(later - earlier >= 0.19 for earlier, later in zip(times, times[1:]))
+        assert all(later - earlier >= 0.19 for earlier, later in itertools.pairwise(times))
 
     def test_session_is_a_function_as_in_requests(self):
         assert type(kreuz_sync.session()) is Session

@@ -161,7 +161,12 @@ class TestCall:
 
     def test_threads_do_not_share_calls(self):
         """Eight threads send one PreparedRequest; each response counts its own attempt."""
-        mounted, request, barrier, counts = Stack([], Transport(ScriptedAdapter())), prepared(), threading.Barrier(8), []
+        mounted, request, barrier, counts = (
+            Stack([], Transport(ScriptedAdapter())),
+            prepared(),
+            threading.Barrier(8),
+            [],
+        )
 
         def send():
             barrier.wait(10)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kreuz_sync.outcome import Hop, Outcome
-from kreuz_sync.summary import HEADINGS, Tally, summary, table
+from kreuz_sync.cli.outcome import Hop, Outcome
+from kreuz_sync.cli.summary import HEADINGS, Tally, summary, table
 
 
 def outcome(url: str = "http://a.test/", *hops: Hop, tag: str | None = None) -> Outcome:

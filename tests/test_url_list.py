@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from kreuz_sync.url_list import HostQueue, host_key, urls_in
+from kreuz_sync.cli.url_list import HostQueue, host_key, urls_in
 
 
 class TestReading:

@@ -68,7 +68,7 @@ class TestConnecting:
                 filler.connect_ex(listener.getsockname())
             time.sleep(0.05)
             with pytest.raises(requests.ConnectTimeout) as caught:
-                wire("http://127.0.0.1:%d/" % listener.getsockname()[1], timeout=0.2)
+                wire(f"http://127.0.0.1:{listener.getsockname()[1]}/", timeout=0.2)
         assert type(caught.value) is errors.ConnectTimeout
 
 

@@ -6,10 +6,11 @@ import threading
 from typing import Any
 
 from kreuz_sync import checks, fork
-from .backoff import Bucket, refill
 from kreuz_sync.clock import SYSTEM_CLOCK, Clock
 from kreuz_sync.settings import Setting
 from kreuz_sync.urls import host_of
+
+from .backoff import Bucket, refill
 
 # Hosts whose buckets are kept: the last that needed a retry. One that is forgotten starts full.
 HOSTS_KEPT = 4096

@@ -18,16 +18,17 @@ from requests.adapters import BaseAdapter
 from requests.utils import rewind_body
 
 from kreuz_sync import checks, fork
-from .backoff import IDEMPOTENT_METHODS, RETRY_STATUSES, Repeat, after_error, delay
-from .budget import RetryBudget
 from kreuz_sync.clock import SYSTEM_CLOCK, Clock, Pause
-from .discard import discard
 from kreuz_sync.errors import SessionClosed, classify
 from kreuz_sync.fields import retry_after
-from .run import Outcome, Run
 from kreuz_sync.settings import Setting
 from kreuz_sync.stack import LayerAdapter
 from kreuz_sync.urls import host_of
+
+from .backoff import IDEMPOTENT_METHODS, RETRY_STATUSES, Repeat, after_error, delay
+from .budget import RetryBudget
+from .discard import discard
+from .run import Outcome, Run
 
 _log = logging.getLogger("kreuz_sync.retry")
 

@@ -16,7 +16,6 @@ from .pace import PRESSED
 from .report import HostReport
 from .roster import KEPT, Roster
 
-
 Result = TypeVar("Result")
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from kreuz_sync import checks
 from kreuz_sync.settings import Setting
+
 from .match import BODY_LIMIT, WafMatch
 
 if TYPE_CHECKING:

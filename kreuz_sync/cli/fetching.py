@@ -15,10 +15,11 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from .clock import SYSTEM_CLOCK, Clock
+from kreuz_sync.clock import SYSTEM_CLOCK, Clock
+from kreuz_sync.sessions import Session
+
 from .outcome import Outcome, answered, failed
 from .progress import Progress, Silent
-from .sessions import Session
 from .summary import Tally
 from .url_list import HostQueue
 

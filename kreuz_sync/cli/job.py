@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import FrameType
 from typing import IO, NamedTuple
 
+from kreuz_sync.retry import Retry
+from kreuz_sync.sessions import POOL_MAXSIZE, Session
+from kreuz_sync.throttle import RateLimiter, Throttle
+
 from .fetching import Results, run
-from .retry import Retry
-from .sessions import POOL_MAXSIZE, Session
 from .summary import summary
-from .throttle import RateLimiter, Throttle
 
 OK = 0
 SOME_FAILED = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import IO, Any, Protocol
 
-from .clock import SYSTEM_CLOCK, Clock
+from kreuz_sync.clock import SYSTEM_CLOCK, Clock
 
 EVERY_S = 0.1  # a terminal that is written to for every page slows the run
 

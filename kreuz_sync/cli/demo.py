@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import IO
 from urllib.parse import urlsplit
 
+from kreuz_sync.clock import SYSTEM_CLOCK, Clock
+from kreuz_sync.throttle import Throttle
+
 from . import job
-from .clock import SYSTEM_CLOCK, Clock
 from .demo_site import ADDRESSES, HOSTS, PAGES, Page, Site
 from .fetching import Results, Sink
 from .outcome import Outcome
-from .throttle import Throttle
 
 NAME_WIDTH = max(map(len, HOSTS))
 NOTABLE_WAIT_S = 0.01  # a shorter one is not worth a word

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from .errors import RateLimited, WafBlocked
+from kreuz_sync.errors import RateLimited, WafBlocked
+
 from .outcome import Hop, Outcome
 from .url_list import host_key
 

@@ -1,4 +1,4 @@
-"""The command `kreuz-sync`: from its arguments (`cli_arguments.py`) to a run of `job.py` or `demo.py`.
+"""The command `kreuz-sync`: from its arguments (`arguments.py`) to a run of `job.py` or `demo.py`.
 
 Nothing else imports this file, so that argparse costs only those who use the command.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from . import demo, job
-from .cli_arguments import BAD_USAGE, parser
+from .arguments import BAD_USAGE, parser
 from .fetching import Results, Sink
 from .progress import progress_on
 from .saving import Folder, JsonLines
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Raises SystemExit where argparse does: for --help, --version and arguments that it refuses.
     """
-    logging.getLogger(__package__).addHandler(_UNHEARD)
+    logging.getLogger("kreuz_sync").addHandler(_UNHEARD)
     try:
         with job.interruptible():
             read = parser().parse_args(arguments)

@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from .urls import host_of
+from kreuz_sync.urls import host_of
 
 # URLs read ahead of the workers. The more, the better hosts are mixed; each costs about 150 bytes.
 LOOK_AHEAD = 10_000

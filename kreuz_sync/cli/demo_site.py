@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from .errors import DataLoss, NotFound, RateLimited, WafBlocked
+from kreuz_sync.errors import DataLoss, NotFound, RateLimited, WafBlocked
 
 
 class Reply(NamedTuple):

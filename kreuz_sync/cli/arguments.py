@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from . import checks
-from .version import __version__
+from kreuz_sync import checks
+from kreuz_sync.version import __version__
 
 BAD_USAGE = 2  # the exit code
 

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import requests
 from requests.structures import CaseInsensitiveDict
 
-from .errors import classify
-from .response import Response
+from kreuz_sync.errors import classify
+from kreuz_sync.response import Response
+from kreuz_sync.urls import redact
+
 from .url_list import host_key
-from .urls import redact
 
 TEXT_SHOWN = 500  # characters of an error's text, or of a field that a server chose
 
