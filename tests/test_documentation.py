@@ -8,6 +8,7 @@ The hosts of the examples (example.com and below) are answered here.
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import importlib
 import json
@@ -96,6 +97,9 @@ def answer(request: requests.PreparedRequest) -> requests.Response:
 @pytest.fixture
 def example_hosts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The hosts of the examples, in place of the network; and a folder to write into."""
+    for double in ("requests_mock", "responses"):  # when first imported, these remember the real `send`
+        with contextlib.suppress(ImportError):
+            importlib.import_module(double)
     monkeypatch.setattr(HTTPAdapter, "send", lambda adapter, request, **options: answer(request))
     monkeypatch.chdir(tmp_path)
 
