@@ -6,6 +6,7 @@ credentials before those that lie about.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from http.cookiejar import CookieJar
 from typing import Any, cast
 
@@ -92,7 +93,7 @@ class RememberingSession(requests.Session):
         if request.headers and any(
             _lower(name) == "authorization" and value is not None for name, value in request.headers.items()
         ):
-            return _as_given
+            return _beside(self.auth) if callable(self.auth) else _as_given
         if self.auth:
             return self.auth
         url = _text(request.url)
@@ -126,6 +127,19 @@ class RememberingSession(requests.Session):
 def _as_given(request: requests.PreparedRequest) -> requests.PreparedRequest:
     """An auth that leaves the request's Authorization field as the caller wrote it."""
     return request
+
+
+def _beside(auth: Callable[[requests.PreparedRequest], requests.PreparedRequest]) -> Any:
+    """`auth`, which may also set other fields, without its part in the Authorization field."""
+
+    def apply(request: requests.PreparedRequest) -> requests.PreparedRequest:
+        given = request.headers["Authorization"]
+        request = auth(request)
+        request.headers["Authorization"] = given
+        return request
+
+    apply.credential_fields = credential_fields(auth)  # type: ignore[attr-defined]
+    return apply
 
 
 def _text(url: Any) -> str:

@@ -410,6 +410,14 @@ class TestWhoseGoFirst:
             session.get(there)
         assert fields(second_server, "Authorization") == ["Bearer mapped"]
 
+    def test_the_sessions_key_in_a_field_of_its_own_goes_along_with_the_calls_authorization(self):
+        """The call's own Authorization stays, whatever else the session's auth sets."""
+        wire = ScriptedAdapter()
+        session = Session(throttle=None, adapter=wire, auth=HeaderAuth("X-Api-Key", "k"))
+        session.get("http://a.test/", headers={"Authorization": "Token z"})
+        sent = wire.requests[0].headers
+        assert (sent["Authorization"], sent["X-Api-Key"]) == ("Token z", "k")
+
 
 class TestDigest:
     """RFC 7616: a challenge is answered with a second request."""

@@ -52,7 +52,7 @@ def moody():
             with lock:
                 name, what = next(moods[request.host.rsplit(":", 1)[0]])
                 done[name] += 1
-                if sum(done.values()) % 97 == 0:
+                if sum(done.values()) % 197 == 0:
                     done[name] -= 1
                     done["silent"] += 1
                     return silent()
@@ -73,7 +73,7 @@ def test_all_is_counted_and_nothing_is_left(moody):
     threads_before, files_before = threading.active_count(), open_files()
     throttle = Throttle(0, first_backoff=0.001, max_delay=0.004, concurrency=8)
     session = Session(
-        throttle=throttle, retry=Retry(2, base=0.001, budget=None), timeout=(30, 0.5), user_agents=["a/1", "b/2", "c/3"]
+        throttle=throttle, retry=Retry(2, base=0.001, budget=None), timeout=(30, 3), user_agents=["a/1", "b/2", "c/3"]
     )
     urls = [f"http://{address}:{server.port}/" for address in addresses()]
     lock, seen, attempts = threading.Lock(), collections.Counter(), 0
