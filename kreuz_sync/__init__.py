@@ -6,23 +6,34 @@
     page = session.get("https://example.com/")
 
 Code written for requests needs one changed import: `import kreuz_sync as requests` works too,
-since the names of requests' front page are here as well.
+since the names of requests' front page are here as well. Errors of ours are subclasses of the
+errors of requests that stand here; those without a name on this page are in `kreuz_sync.errors`.
 """
+
+import logging
 
 from requests import (
     ConnectionError,
+    ConnectTimeout,
     HTTPError,
     JSONDecodeError,
     PreparedRequest,
+    ReadTimeout,
     Request,
     RequestException,
     Timeout,
     TooManyRedirects,
     URLRequired,
     adapters,
+    certs,
     codes,
+    compat,
     cookies,
     exceptions,
+    hooks,
+    models,
+    packages,
+    status_codes,
     structures,
     utils,
 )
@@ -36,7 +47,6 @@ from .errors import (
     ClientError,
     ConnectionFailed,
     ConnectionRefused,
-    ConnectTimeout,
     DataLoss,
     DnsError,
     Forbidden,
@@ -46,7 +56,6 @@ from .errors import (
     ProtocolViolation,
     ProxyError,
     RateLimited,
-    ReadTimeout,
     RequestTimeout,
     RetriesExhausted,
     ServerError,
@@ -121,15 +130,20 @@ __all__ = [
     "WafMatch",
     "__version__",
     "adapters",
+    "certs",
     "classify",
     "codes",
+    "compat",
     "cookies",
     "copy_request",
     "delete",
     "exceptions",
     "get",
     "head",
+    "hooks",
+    "models",
     "options",
+    "packages",
     "patch",
     "polite_order",
     "post",
@@ -137,6 +151,10 @@ __all__ = [
     "reference_order",
     "request",
     "session",
+    "status_codes",
     "structures",
     "utils",
 ]
+
+# A library leaves it to the program where its log goes.
+logging.getLogger(__name__).addHandler(logging.NullHandler())

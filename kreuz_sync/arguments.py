@@ -66,6 +66,8 @@ def retry(value: Any) -> Retry | None:
     """A number of sends after the first, a `Retry`, or None; 0 is None."""
     if value is UNSET or value is None or isinstance(value, Retry):
         return None if value is UNSET else value
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"retry={value!r}: a number of retries after the first try is wanted, or a kreuz_sync.Retry")
     attempts = checks.count("retry", value)
     return Retry(attempts=attempts) if attempts else None
 
@@ -82,6 +84,16 @@ def origin_auth(value: Any) -> OriginAuth | None:
     if isinstance(value, Mapping):
         return OriginAuth(value)
     return value if isinstance(value, OriginAuth) else None
+
+
+def auth(value: Any) -> Any:
+    """What requests takes: a pair (user, password), a callable, or None."""
+    if value is None or callable(value) or (isinstance(value, tuple) and len(value) == 2):
+        return value
+    raise TypeError(
+        f"auth: a pair (user, password), Basic, Bearer, HeaderAuth or another callable is wanted, or a mapping of"
+        f" origins to these, not {type(value).__name__}"
+    )
 
 
 def layers(value: Any, **others: Any) -> tuple[Layer, ...]:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import requests
 from requests.adapters import BaseAdapter
+from requests.auth import AuthBase, HTTPBasicAuth, HTTPDigestAuth, HTTPProxyAuth
 from requests.hooks import default_hooks
 
 from .credentials import Basic, Bearer, HeaderAuth, credential_fields
@@ -21,7 +22,19 @@ from .settings import Setting
 from .stack import LayerAdapter, copy_request
 from .urls import origin_of
 
-__all__ = ["Basic", "Bearer", "HeaderAuth", "OriginAuth", "OriginAuthAdapter", "credential_fields"]
+# requests' own are here too: `import kreuz_sync as requests` makes this `requests.auth`.
+__all__ = [
+    "AuthBase",
+    "Basic",
+    "Bearer",
+    "HTTPBasicAuth",
+    "HTTPDigestAuth",
+    "HTTPProxyAuth",
+    "HeaderAuth",
+    "OriginAuth",
+    "OriginAuthAdapter",
+    "credential_fields",
+]
 
 Hook = Callable[..., Any]
 

@@ -275,6 +275,12 @@ class BodyTooLarge(KreuzError):
         self.limit = limit
 
 
+class TooManyRedirects(KreuzError, requests.TooManyRedirects):
+    """More redirects than the session's `max_redirects`, 30 by default. `attempts`: over all of them."""
+
+    tag = "too_many_redirects"
+
+
 class RetriesExhausted(KreuzError, theirs.RetryError):
     """An adapter below with retries of its own (`HTTPAdapter(max_retries=...)`) gave up."""
 

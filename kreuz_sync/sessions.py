@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import requests
 from requests import exceptions as theirs
@@ -13,6 +13,7 @@ from . import arguments, checks
 from .arguments import UNSET, Kind, Timeout
 from .auth import OriginAuth
 from .calls import Call, current, next_hop
+from .errors import TooManyRedirects
 from .order import polite_order
 from .preparing import RememberingSession
 from .response import Response, adopt
@@ -55,7 +56,8 @@ class Session(RememberingSession):
 
     __attrs__ = [
         *requests.Session.__attrs__,
-        *("timeout", "raise_for_status", "layers", "_transport_options", "_built"),
+        *("timeout", "raise_for_status", "layers", "throttle", "retry"),
+        *("_layers", "_transport_options", "_built"),
     ]
 
     # False while requests' own __init__ runs: the adapters that it mounts are replaced.
@@ -96,11 +98,15 @@ class Session(RememberingSession):
             )
         else:
             layers = arguments.layers(layers, throttle=throttle, retry=retry, user_agents=user_agents, auth=origin_auth)
-        self.layers = tuple(layers)
+        self._layers = tuple(layers)
+        # To look at. Nothing here reads them: a subclass in old code may use these names itself.
+        self.layers = self._layers
+        self.throttle: RateLimiter | None = self._layer(RateLimiter)  # type: ignore[type-abstract]
+        self.retry: Retry | None = self._layer(Retry)
         super().__init__()
         self.headers["User-Agent"] = DEFAULT_USER_AGENT
         self.headers.update(arguments.headers(headers))
-        self.auth = auth if origin_auth is None else None
+        self.auth = None if origin_auth is not None else arguments.auth(auth)
         wire = self._stack(
             arguments.instance("adapter", adapter, BaseAdapter)
             or HTTPAdapter(
@@ -112,24 +118,12 @@ class Session(RememberingSession):
         self.mount("https://", wire)
         self.mount("http://", wire)
 
-    # --- its layers ---------------------------------------------------------------------
-
-    @property
-    def throttle(self) -> RateLimiter | None:
-        """What paces this session's requests."""
-        return self._layer(RateLimiter)  # type: ignore[type-abstract]
-
-    @property
-    def retry(self) -> Retry | None:
-        """What repeats this session's requests."""
-        return self._layer(Retry)
-
     @property
     def _origin_auth(self) -> OriginAuth | None:  # type: ignore[override]
         return self._layer(OriginAuth)
 
     def _layer(self, kind: type[Kind]) -> Kind | None:
-        return next((layer for layer in self.layers if isinstance(layer, kind)), None)
+        return next((layer for layer in self._layers if isinstance(layer, kind)), None)
 
     # --- mounting -----------------------------------------------------------------------
 
@@ -148,9 +142,9 @@ class Session(RememberingSession):
         super().mount(prefix, adapter)
 
     def _stack(self, inner: BaseAdapter) -> Stack:
-        if self.retry is not None:
+        if self._layer(Retry) is not None:
             without_own_retries(inner)
-        return Stack(self.layers, Transport(inner, **self._transport_options))
+        return Stack(self._layers, Transport(inner, **self._transport_options))
 
     # --- sending ------------------------------------------------------------------------
 
@@ -197,11 +191,14 @@ class Session(RememberingSession):
         is_hop = call is not None
         if is_hop:
             next_hop.set(None)
-        token = current.set(call or Call())
+        call = call or Call()
+        token = current.set(call)
         try:
             response = adopt(super().send(request, **options))
         except _URL_ERRORS as error:
             raise _without_secrets(error) from None
+        except theirs.TooManyRedirects as error:
+            raise _counted(error, call) from None
         finally:
             current.reset(token)
         if self.raise_for_status and not is_hop:
@@ -222,11 +219,27 @@ class Session(RememberingSession):
                 next_hop.reset(token)
             yield hop
 
+    if TYPE_CHECKING:  # requests' own, which call `request`: all that they give is a Response of ours
+
+        def get(self, url: Any, params: Any = None, **options: Any) -> Response: ...
+        def options(self, url: Any, **options: Any) -> Response: ...
+        def head(self, url: Any, **options: Any) -> Response: ...
+        def post(self, url: Any, data: Any = None, json: Any = None, **options: Any) -> Response: ...
+        def put(self, url: Any, data: Any = None, **options: Any) -> Response: ...
+        def patch(self, url: Any, data: Any = None, **options: Any) -> Response: ...
+        def delete(self, url: Any, **options: Any) -> Response: ...
+
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {', '.join(map(repr, self.layers)) or 'without layers'}>"
+        return f"<{type(self).__name__} {', '.join(map(repr, self._layers)) or 'without pace or retries'}>"
 
 
 _URL_ERRORS = (theirs.InvalidURL, theirs.MissingSchema, theirs.InvalidSchema)
+
+
+def _counted(error: theirs.TooManyRedirects, call: Call) -> TooManyRedirects:
+    typed = TooManyRedirects(str(error), request=error.request, response=error.response, attempts=call.attempts)
+    typed.waited = call.waited
+    return typed
 
 
 def _without_secrets(error: requests.RequestException) -> requests.RequestException:

@@ -59,7 +59,8 @@ class TestFamily:
         assert {kind.tag for kind in EVERY_ERROR} == set(
             "other status client_error unauthorized forbidden waf_blocked not_found timeout gone rate_limited "
             "server_error bad_gateway connection connection_refused dns ssl proxy connect_timeout protocol "
-            "read_timeout data_loss body_too_large retries_exhausted throttle_timeout session_closed".split()
+            "read_timeout too_many_redirects data_loss body_too_large "
+            "retries_exhausted throttle_timeout session_closed".split()
         )
 
 

@@ -62,6 +62,8 @@ class TestArguments:
             ("user_agents", [1], TypeError),
             ("user_agents", ["a\nb"], ValueError),
             ("auth", {"example.test": ("a", "b")}, ValueError),
+            ("auth", "token", TypeError),
+            ("auth", ("a",), TypeError),
             ("raise_for_status", 1, TypeError),
             ("timeout", 0, ValueError),
             ("timeout", -1, ValueError),
@@ -345,6 +347,17 @@ class TestCopies:
         stacks = list(other.adapters.values())
         assert all(stack.layers[-1] is other.throttle for stack in stacks)
 
+    def test_a_subclass_in_old_code_may_use_our_names_itself(self, server):
+        class Old(Session):
+            def __init__(self):
+                super().__init__(throttle=None)
+                self.retry, self.throttle, self.layers = "three times", "gently", "of paint"
+
+        with Old() as old, pickle.loads(pickle.dumps(Session(throttle=None))) as _:
+            assert old.get(server.url("/")).status_code == 200
+            old.mount("http://", HTTPAdapter())
+            assert old.get(server.url("/")).status_code == 200
+
     def test_a_subclass_with_attributes_of_its_own_behaves_as_in_requests(self):
         assert pickle.loads(pickle.dumps(Session(max_body=5)))._transport_options["max_body"] == 5
 
@@ -462,10 +475,34 @@ class TestModule:
         assert all(hasattr(kreuz_sync, name) for name in kreuz_sync.__all__)
 
     def test_it_stands_in_for_requests(self):
-        """`import kreuz_sync as requests`: the front page's names are there."""
+        """`import kreuz_sync as requests`: the front page's names and its submodules' names are there."""
         front = [name for name in vars(requests) if not name.startswith("_") and name[0].isupper()]
         missing = {name for name in front if not hasattr(kreuz_sync, name)}
         assert missing <= {"FileModeWarning", "RequestsDependencyWarning", "NullHandler", "DependencyWarning"}
+        assert {"HTTPBasicAuth", "HTTPDigestAuth", "HTTPProxyAuth", "AuthBase"} <= set(vars(kreuz_sync.auth))
+        assert kreuz_sync.sessions.Session is Session and kreuz_sync.models.Response is requests.Response
+        for name in (
+            "adapters",
+            "certs",
+            "compat",
+            "cookies",
+            "exceptions",
+            "hooks",
+            "packages",
+            "status_codes",
+            "utils",
+        ):
+            assert getattr(kreuz_sync, name) is getattr(requests, name)
+
+    def test_front_page_errors_catch_what_ever_raises_them(self, server):
+        """Also where an adapter without layers, or another library, raises requests' own."""
+        with Session(throttle=None) as session:
+            url = server.route("/", silent())
+            with pytest.raises(kreuz_sync.ReadTimeout):
+                session.get(url, timeout=0.1)
+            session.mount_raw("http://", HTTPAdapter())
+            with pytest.raises(kreuz_sync.ReadTimeout):
+                session.get(url, timeout=0.1)
 
 
 def test_settings_can_be_combined_freely(quick):
