@@ -256,7 +256,7 @@ class TestStopping:
             with contextlib.suppress(SessionClosed):
                 worker.outcome()
         with Session(throttle=throttle) as session:
-            assert session.get(server.url("/")).waited <= 0.2
+            assert session.get(server.url("/")).waited < 0.6, "places of those who left still count"
 
     def test_an_interrupted_wait_leaves_the_session_usable(self, server):
         clock = FakeClock()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import threading
 
 import pytest
 import requests
@@ -43,9 +44,12 @@ class TestItsAttributes:
         assert 0.05 <= response.elapsed.total_seconds() < 10
 
     def test_elapsed_does_not_count_a_stream(self, session, server):
-        response = session.get(server.route("/it", answer(body=b"ab", piece=1, pause=0.2)), stream=True)
-        assert response.elapsed.total_seconds() < 0.2
+        go_on = threading.Event()
+        response = session.get(server.route("/it", answer(body=b"ab", piece=1, pause=go_on)), stream=True)
+        before = response.elapsed
+        go_on.set()
         assert response.content == b"ab"
+        assert response.elapsed == before
 
     def test_elapsed_can_be_set(self, session, server):
         response = session.get(server.url())
