@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import re
+import signal
+import socket
 from pathlib import Path
 
 import pytest
 import requests
 
-from kreuz_sync.cli import demo, job
+from kreuz_sync.cli import demo, example_site, job
 from kreuz_sync.cli.demo_site import ADDRESSES, CHALLENGE, GOOD, HOSTS, MISSING, PAGES, TOO_OFTEN, Page, Site, mean_gap
 from kreuz_sync.cli.outcome import Hop, Outcome
 from kreuz_sync.cli.saving import INDEX, Folder
 
-from .test_cli import command
+from .test_cli import GUARD_S, command, end, interrupts_reach_children, nothing_is_left_running, start
+
+__all__ = ["interrupts_reach_children", "nothing_is_left_running"]  # fixtures
 
 ONE_ADDRESS = ADDRESSES[1:]
 OPTIONS = job.Options(0.02, 8, 2, 30.0, None, {}, ())
@@ -63,7 +69,6 @@ class TestSite:
     def test_hosts_may_share_an_address(self, addresses: list[tuple[str, ...]]) -> None:
         """192.0.2.1 is nobody's, so it cannot be listened on."""
         with Site(lambda *_: None, addresses) as site:
-            assert site.one_address
             assert len({site.url(host, "") for host in HOSTS}) == 3
             assert [site.host_at(site.url(host, "/x")) for host in HOSTS] == list(HOSTS)
 
@@ -128,9 +133,23 @@ class TestRun:
         text = told.getvalue()
         for word in ("Retry-After: 1", "retried after rate_limited", "retried after data_loss", "challenge", "404"):
             assert word in text
+        assert [line.split()[:3] for line in text.splitlines() if re.match(r"(busy|ordinary|slow|all) ", line)] == [
+            ["busy", "6", "6"],
+            ["ordinary", "6", "5"],
+            ["slow", "4", "3"],
+            ["all", "16", "14"],
+        ]
+        assert "sum over all workers" in text
         index = [json.loads(line) for line in (tmp_path / INDEX).read_text().splitlines()]
         assert sorted(line["number"] for line in index) == list(range(1, len(PAGES) + 1))
         assert sum(line["file"] is not None for line in index) == len(PAGES) - 2
+
+    def test_short_gaps_can_be_told_from_none(self) -> None:
+        told = io.StringIO()
+        demo.run(OPTIONS, [], told)
+        gaps = re.findall(r"(?:ordinary|slow) (\d+\.\d\d) s", told.getvalue())
+        assert len(gaps) == 2
+        assert min(map(float, gaps)) > 0
 
     def test_a_client_that_cannot_reach_it_is_a_surprise(self) -> None:
         """Here bodies are refused, so that no page is whole."""
@@ -147,3 +166,38 @@ class TestCommand:
         assert ran.code == 0
         assert ran.err == ""
         assert ran.out.splitlines()[-1].startswith("Everything went as it should.")
+
+
+class TestServe:
+    """`kreuz-sync demo --serve`."""
+
+    @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals of this kind")
+    @pytest.mark.usefixtures("interrupts_reach_children")
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_the_site_is_there_until_it_is_ended(self, number: int) -> None:
+        process = start("demo", "--serve", "--port", "0")
+        assert process.stdout is not None
+        found = re.search(rb"http://127\.0\.0\.1:\d+", process.stdout.readline())
+        assert found is not None
+        url = found[0].decode()
+        with requests.Session() as session:
+            session.trust_env = False
+            assert session.get(f"{url}/busy", timeout=GUARD_S).headers["Retry-After"] == "1"
+            assert session.post(f"{url}/login", data={"user": "reader"}, timeout=GUARD_S).ok
+            assert session.get(f"{url}/me", timeout=GUARD_S).json()["cookie"] == "user=reader"
+        os.kill(process.pid, number)
+        ran = end(process)
+        assert (ran.code, ran.err) == (0, "")
+
+    def test_a_port_in_use_is_one_line(self) -> None:
+        with socket.socket() as other:
+            other.bind(("127.0.0.1", 0))
+            other.listen()
+            ran = command("demo", "--serve", "--port", str(other.getsockname()[1]))
+        assert ran.code == 2
+        assert "--port" in ran.err
+        assert ran.err.count("\n") == 1
+
+    def test_every_page_that_answers_in_its_own_way_is_described(self) -> None:
+        assert set(example_site.REPLIES) | {"/me"} == set(example_site.DESCRIPTION)
+        assert all(path in example_site.introduction(1) for path in example_site.DESCRIPTION)

@@ -3,7 +3,8 @@
 Blocks marked `python` and `pycon` are run, page by page, from top to bottom; a `pycon` block must
 also print what it shows. A block after `<!-- not run: REASON -->` is only compiled; one after
 `<!-- needs: PACKAGE -->` is skipped with the rest of its page where the package is missing.
-The hosts of the examples (example.com and below) are answered here.
+They ask the site of `kreuz-sync demo --serve`, which is served here on another port. Where they
+name example.com and its kin, that site's replies are given in place of the network's.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from __future__ import annotations
 import contextlib
 import doctest
 import importlib
-import json
 import pkgutil
 import re
 import shlex
+import threading
 from collections.abc import Iterator
+from http.client import responses as REASONS
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -26,6 +28,7 @@ from requests.adapters import HTTPAdapter
 
 import kreuz_sync
 from kreuz_sync.cli import arguments as cli
+from kreuz_sync.cli import example_site
 
 from .fakes import respond
 
@@ -72,36 +75,57 @@ def run(block: Block, page: Path, names: dict[str, Any]) -> None:
         exec(code, names)
 
 
-def answer(request: requests.PreparedRequest) -> requests.Response:
-    """What the hosts of the examples say."""
+REAL_SEND = HTTPAdapter.send
+EXAMPLE_HOST = re.compile(r"(?:[\w-]+\.)*example\.(?:com|net|org)")  # RFC 2606
+
+
+def send(adapter: HTTPAdapter, request: requests.PreparedRequest, **options: Any) -> requests.Response:
+    """To the example site on this machine, or as it would answer; to nobody else."""
     url = urlsplit(request.url or "")
-    assert (url.hostname or "").endswith(("example.com", "example.org")), f"{request.url} is no host of an example"
-    if url.path.startswith("/missing"):
-        return respond(request, 404, content=b"no such page")
-    if url.path.startswith("/busy"):
-        return respond(request, 429, {"Retry-After": "1"})
-    if url.path.startswith("/me"):
-        seen = {"path": url.path, "authorization": request.headers.get("Authorization")}
-        return respond(request, 200, {"Content-Type": "application/json"}, json.dumps(seen).encode())
-    if url.path.startswith("/large"):
-        return respond(request, 200, {"Content-Length": "50000000"}, b"...")
-    if url.path.startswith("/cut"):
-        return respond(request, 200, {"Content-Length": "50000"}, b"<p>")
-    if url.path.startswith("/shop"):
-        return respond(
-            request, 403, {"cf-mitigated": "challenge", "Content-Type": "text/html"}, b"<title>Just a moment..."
-        )
-    return respond(request, 200, {"Content-Type": "text/html; charset=utf-8"}, b"<h1>Example</h1>")
+    host = url.hostname or ""
+    if host in ("127.0.0.1", "localhost"):
+        return REAL_SEND(adapter, request, **options)
+    assert EXAMPLE_HOST.fullmatch(host), f"{request.url} is no host of an example"
+    reply = example_site.reply_to(url.path, request.headers.get)
+    fields = (*reply.fields, ("Content-Type", reply.kind), ("Content-Length", str(len(reply.body))))
+    response = respond(request, reply.status, fields, reply.body[: reply.cut])
+    response.reason = REASONS[reply.status]
+    return response
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    """Where the example site is."""
+    with example_site.open_site(0) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        yield server.port
+        server.shutdown()
+        thread.join(10)
 
 
 @pytest.fixture
-def example_hosts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The hosts of the examples, in place of the network; and a folder to write into."""
+def example_hosts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """No network; and a folder to write into."""
+    used: set[HTTPAdapter] = set()
+
+    def remember_and_send(adapter: HTTPAdapter, request: requests.PreparedRequest, **options: Any) -> requests.Response:
+        used.add(adapter)
+        return send(adapter, request, **options)
+
     for double in ("requests_mock", "responses"):  # when first imported, these remember the real `send`
         with contextlib.suppress(ImportError):
             importlib.import_module(double)
-    monkeypatch.setattr(HTTPAdapter, "send", lambda adapter, request, **options: answer(request))
+    monkeypatch.setattr(HTTPAdapter, "send", remember_and_send)
     monkeypatch.chdir(tmp_path)
+    yield
+    for adapter in used:  # an example is not cluttered with the end of its session
+        adapter.close()
+
+
+def on_port(port: int, text: str) -> str:
+    """A page as if the example site were at `port`: the documentation's own may be in use."""
+    return text.replace(f":{example_site.PORT}", f":{port}")
 
 
 class TestPages:
@@ -109,10 +133,16 @@ class TestPages:
 
     @pytest.mark.usefixtures("example_hosts")
     @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-    def test_examples_run_as_they_stand(self, page: Path) -> None:
+    def test_examples_run_as_they_stand(self, page: Path, port: int) -> None:
         names: dict[str, Any] = {"__name__": "example"}
-        for block in blocks(page.read_text(encoding="utf-8")):
+        for block in blocks(on_port(port, page.read_text(encoding="utf-8"))):
             run(block, page, names)
+
+    @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+    def test_a_page_that_asks_the_example_site_says_how_to_start_it(self, page: Path) -> None:
+        text = page.read_text(encoding="utf-8")
+        if f"127.0.0.1:{example_site.PORT}" in text:
+            assert "kreuz-sync demo --serve" in text.partition("```python")[0]
 
     @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
     def test_links_lead_to_files(self, page: Path) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kreuz_sync.cli.outcome import Hop, Outcome
-from kreuz_sync.cli.summary import HEADINGS, Tally, summary, table
+from kreuz_sync.cli.summary import FAILURES_SHOWN, HEADINGS, Tally, ending, summary, table
 
 
-def outcome(url: str = "http://a.test/", *hops: Hop, tag: str | None = None) -> Outcome:
-    return Outcome(1, url, 1.0, hops or (Hop("a.test", 1, 0.0, 0.1),), tag)
+def outcome(url: str = "http://a.test/", *hops: Hop, tag: str | None = None, error: str | None = None) -> Outcome:
+    return Outcome(1, url, 1.0, hops or (Hop("a.test", 1, 0.0, 0.1),), tag, error)
 
 
 def tally_of(*outcomes: Outcome) -> Tally:
@@ -102,3 +102,36 @@ class TestSummary:
 
     def test_every_column_has_a_heading(self) -> None:
         assert summary(tally_of(outcome()), {}).splitlines()[0] == "  ".join(HEADINGS).replace("host", "host  ")
+
+
+class TestEnding:
+    """The last words of a run."""
+
+    @pytest.mark.parametrize(
+        ("tags", "out", "text"),
+        [
+            ([], "pages", ""),
+            ([None], None, ""),
+            ([None, None], "pages", "2 of 2 fetched into pages"),
+            (["dns"], None, '0 of 1 fetched; the others: see "error" in the lines of JSON'),
+            ([None, "dns"], "pages", '1 of 2 fetched into pages; the others: see "error" in pages/index.jsonl'),
+        ],
+    )
+    def test_it_says_how_much_was_fetched(self, tags: list[str | None], out: str | None, text: str) -> None:
+        told = ending(tally_of(*(outcome(tag=tag) for tag in tags)), out, index="pages/index.jsonl")
+        assert told.partition("\n")[0] == text
+
+    def test_the_first_that_failed_are_named(self) -> None:
+        failed = [outcome(f"http://me:pw@a.test/{number}?sig=abc", tag="dns", error="no") for number in range(7)]
+        lines = ending(tally_of(*failed), None, index="").splitlines()
+        assert lines[1] == "  dns  http://REDACTED@a.test/0?sig=REDACTED"
+        assert lines[FAILURES_SHOWN + 1 :] == ["  and 2 more"]
+
+    def test_what_is_no_url_has_a_hint(self) -> None:
+        told = ending(tally_of(outcome("a.test", tag="invalid_url", error="write http://")), None, index="")
+        assert told.splitlines()[1] == "  invalid_url  a.test  write http://"
+
+    def test_a_url_cannot_write_on_the_terminal(self) -> None:
+        told = ending(tally_of(outcome("http://a.test/\x1b[31m" + "x" * 1000, tag="dns")), None, index="")
+        assert "\x1b" not in told
+        assert max(map(len, told.splitlines())) < 120

@@ -276,7 +276,7 @@ class TestIdleHosts:
             for _ in range(500):
                 throttle.acquire("last.test")
             assert full > 10_000_000
-            assert used() < 600_000
+            assert used() < 750_000  # 580,000 with Python 3.11; the dicts of 3.10 are larger
 
     def test_memory_does_not_grow_while_hosts_come_and_go(self, clock):
         throttle = Throttle(0.0, clock=clock)

@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from kreuz_sync import checks
+from kreuz_sync.urls import redact
 from kreuz_sync.version import __version__
+
+from .example_site import PORT
 
 BAD_USAGE = 2  # the exit code
 
 MOST_SECONDS = 86_400  # a day: a longer time is a slip of the finger, and clocks overflow some way beyond
 MOST_WORKERS = 256
 MOST_RETRIES = 100
+MOST_PORT = 65_535
 
 EPILOG = """\
 exit codes: 0 every URL was fetched; 1 some were not, or the results could not be written;
 2 wrong arguments; 130 interrupted by Ctrl-C or SIGTERM (files that are there are whole).
 """
+
+DEMO_EPILOG = """\
+exit codes: 0 all went as it should, with the errors that the site is meant to make, or Ctrl-C ended --serve;
+1 something did not; 2 wrong arguments; 130 interrupted by Ctrl-C or SIGTERM.
+"""
+
+
+class UsageError(Exception):
+    """What the user asked for cannot be done. The text goes to the terminal."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -27,6 +40,24 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+class CommandParser(Parser):
+    """A command's own. It refuses what it does not know itself, so that its own --help is pointed to."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        read, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return read, unknown
+
+
+def parse(given: Sequence[str]) -> argparse.Namespace:
+    """What `given` says. Raises SystemExit where argparse does: for --help, --version and what it refuses."""
+    top = parser()
+    if given and "://" in given[0]:
+        top.error(f"a command is wanted: kreuz-sync fetch {redact(given[0])}")
+    return top.parse_args(given)
 
 
 def parser() -> Parser:
@@ -40,7 +71,7 @@ def parser() -> Parser:
     )
     top.add_argument("--version", action="version", version=f"kreuz-sync {__version__}")
     commands = top.add_subparsers(
-        dest="command", title="commands", metavar="COMMAND", required=True, parser_class=Parser
+        dest="command", title="commands", metavar="COMMAND", required=True, parser_class=CommandParser
     )
     _add_fetch(commands)
     _add_demo(commands)
@@ -76,10 +107,16 @@ def _add_demo(commands: Any) -> None:
         help="see pace, backoff and errors at work on a small site on this machine",
         description="Serve a small site on this machine, fetch it as `fetch` does, and say what happens. "
         "Needs no network.",
-        epilog=EPILOG,
+        epilog=DEMO_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    command.add_argument(
+        "--serve",
+        action="store_true",
+        help="keep another site up until Ctrl-C, the one that the documentation's examples ask, and fetch nothing",
+    )
+    command.add_argument("--port", type=count(0, MOST_PORT), metavar="N", help=f"where --serve listens ({PORT})")
     _add_options(command)
 
 
@@ -94,7 +131,13 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         metavar="N",
         help="pages that are asked for at once, over all hosts (%(default)s)",
     )
-    add("--retries", type=count(0, MOST_RETRIES), default=2, metavar="N", help="sends after the first (%(default)s)")
+    add(
+        "--retries",
+        type=count(0, MOST_RETRIES),
+        default=2,
+        metavar="N",
+        help="retries after the first try (%(default)s)",
+    )
     add(
         "--header",
         dest="headers",
@@ -113,7 +156,13 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         metavar="TEXT",
         help="who asks; several are used in turn",
     )
-    add("--timeout", type=seconds(0.001), default=30.0, metavar="S", help="seconds without an answer (%(default)g)")
+    add(
+        "--timeout",
+        type=seconds(0.001),
+        default=30.0,
+        metavar="S",
+        help="seconds to connect, and between bytes (%(default)g)",
+    )
     add(
         "--max-body",
         type=size,

@@ -7,27 +7,23 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import itertools
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from . import demo, job
-from .arguments import BAD_USAGE, parser
+from . import demo, example_site, job
+from .arguments import BAD_USAGE, UsageError, parse
 from .fetching import Results, Sink
+from .inputs import reason, wanted
 from .progress import progress_on
-from .saving import Folder, JsonLines
-from .url_list import urls_in
+from .saving import INDEX, Folder, JsonLines
+from .summary import ending
 
 # The records say all that the log would, and a log in between would tear the display.
 _UNHEARD = logging.NullHandler()
-
-
-class UsageError(Exception):
-    """What the user asked for cannot be done. The text goes to the terminal."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.getLogger("kreuz_sync").addHandler(_UNHEARD)
     try:
         with job.interruptible():
-            read = parser().parse_args(arguments)
+            read = parse(sys.argv[1:] if arguments is None else arguments)
             return COMMANDS[read.command](read)
     except UsageError as error:
         job.say(stderr(), f"kreuz-sync: {error}")
@@ -75,14 +71,35 @@ def fetch(arguments: argparse.Namespace) -> int:
         sink: Sink = folder(arguments.out) if arguments.out else JsonLines(raw_stdout(), with_body=arguments.body)
         # Lines of results on the same terminal would tear the display.
         display = progress_on(stderr(), total) if arguments.out or not sys.stdout.isatty() else None
-        return job.carry_out(session, urls, Results([sink], display), workers=options.workers, stream=stderr())
+        results = Results([sink], display)
+        code = job.carry_out(session, urls, results, workers=options.workers, stream=stderr())
+    if code == job.OK and not results.tally.done:
+        job.say(stderr(), "kreuz-sync: nothing to fetch: the list has no URLs")
+    elif told := ending(results.tally, arguments.out, index=os.path.join(arguments.out or "", INDEX)):
+        job.say(stderr(), told)
+    return code
 
 
 def show(arguments: argparse.Namespace) -> int:
     """`kreuz-sync demo`."""
+    if arguments.serve:
+        return serve(arguments)
+    if arguments.port is not None:
+        raise UsageError("--port is for --serve")
     options = options_of(arguments)
     sinks = [folder(arguments.out)] if arguments.out else []
     return demo.run(options, sinks, sys.stdout or stderr())
+
+
+def serve(arguments: argparse.Namespace) -> int:
+    """`kreuz-sync demo --serve`."""
+    if vars(arguments) != {**vars(parse(["demo"])), "serve": True, "port": arguments.port}:
+        raise UsageError("--serve takes --port and no other option: it fetches nothing")
+    port = example_site.PORT if arguments.port is None else arguments.port
+    try:
+        return example_site.serve(port, sys.stdout or stderr())
+    except OSError as error:
+        raise UsageError(f"port {port} cannot be listened on ({reason(error)}): choose another with --port") from None
 
 
 COMMANDS = {"fetch": fetch, "demo": show}
@@ -114,43 +131,7 @@ def _or_usage(make: Callable[[], Any]) -> Any:
         raise UsageError(str(error)) from None
 
 
-# --- where URLs come from, where results go -----------------------------------------------------
-
-
-def wanted(urls: Sequence[str], lists: Sequence[str], opened: contextlib.ExitStack) -> tuple[Iterator[str], int | None]:
-    """All URLs of the command line and of the lists it names, and how many, if that is known.
-
-    Every list is opened here, so that a missing one is found out before anything is sent, and
-    closed with `opened`. Raises UsageError.
-    """
-    if not urls and not lists:
-        raise UsageError("nothing to fetch: give URLs, --from FILE, or - to read a list from standard input")
-    if [*urls, *lists].count("-") > 1:
-        raise UsageError("standard input (-) can be read once")
-    given: list[Iterable[str]] = [[url] if url != "-" else _listed("-", opened) for url in urls]
-    given += [_listed(name, opened) for name in lists]
-    total = len(urls) if not lists and "-" not in urls else None
-    return itertools.chain.from_iterable(given), total
-
-
-def _listed(name: str, opened: contextlib.ExitStack) -> Iterator[str]:
-    return urls_in(opened.enter_context(open_list(name)))
-
-
-def open_list(name: str) -> IO[str]:
-    """The lines of a file; `-` is standard input. Raises UsageError."""
-    if name == "-" and sys.stdin is None:
-        raise UsageError("there is no standard input to read a list from")
-    try:
-        # Bytes that are not UTF-8 must fail as the URL they stand in, and not turn into another one.
-        return open(
-            sys.stdin.fileno() if name == "-" else name,
-            encoding="utf-8-sig",
-            errors="surrogateescape",
-            closefd=name != "-",
-        )
-    except (OSError, ValueError) as error:
-        raise UsageError(f"--from {name}: cannot be read ({_reason(error)})") from None
+# --- where results go ---------------------------------------------------------------------
 
 
 def folder(name: str) -> Folder:
@@ -158,7 +139,7 @@ def folder(name: str) -> Folder:
     try:
         return Folder(Path(name))
     except (OSError, ValueError) as error:
-        raise UsageError(f"--out {name}: cannot be written to ({_reason(error)})") from None
+        raise UsageError(f"--out {name}: cannot be written to ({reason(error)})") from None
 
 
 def raw_stdout() -> IO[bytes]:
@@ -171,7 +152,3 @@ def raw_stdout() -> IO[bytes]:
 def stderr() -> IO[str]:
     """Standard error; a stream that goes nowhere if it is closed."""
     return sys.stderr if sys.stderr is not None else open(os.devnull, "w")
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)

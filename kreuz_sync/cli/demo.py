@@ -14,6 +14,7 @@ from . import job
 from .demo_site import ADDRESSES, HOSTS, PAGES, Page, Site
 from .fetching import Results, Sink
 from .outcome import Outcome
+from .summary import Tally
 
 NAME_WIDTH = max(map(len, HOSTS))
 NOTABLE_WAIT_S = 0.01  # a shorter one is not worth a word
@@ -34,20 +35,28 @@ def run(
     with Site(tale.remark, addresses) as site:
         tale.introduce(site, options)
         tale.name_of = site.host_at
-        session = job.open_session(options, throttle_for(site, options.delay))
+        # The site's names, and not addresses: on some machines the hosts have to share one.
+        session = job.open_session(options, Throttle(options.delay, key=site.host_at))
         session.trust_env = False  # a proxy for the world outside does not know this machine's loopback
         urls = [site.url(page.host, page.path) for page in PAGES]
-        code = job.carry_out(session, urls, Results([tale, *sinks]), workers=options.workers, stream=stream)
+        results = Results([tale, *sinks], tally=SiteTally(site))
+        code = job.carry_out(session, urls, results, workers=options.workers, stream=stream)
         if code == job.INTERRUPTED:
             return code
         return tale.conclude(site, options)
 
 
-def throttle_for(site: Site, delay: float) -> Throttle:
-    """The pace of the site's hosts: one for each address, or for each port where they share one."""
-    if site.one_address:
-        return Throttle(delay, key=lambda url: urlsplit(url).netloc)
-    return Throttle(delay)
+class SiteTally(Tally):
+    """Counts by the site's names for its hosts, which may share an address."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__()
+        self.site = site
+
+    def add(self, outcome: Outcome) -> None:
+        name = self.site.host_at(outcome.url)
+        hops = tuple(hop._replace(host=name) for hop in outcome.hops)  # no page leads to another host
+        super().add(outcome._replace(url=f"http://{name}/", hops=hops))
 
 
 class Tale:
@@ -90,7 +99,8 @@ class Tale:
 
     def conclude(self, site: Site, options: job.Options) -> int:
         """Whether everything went as it should; the exit code."""
-        gaps = ", ".join(f"{name} {gap:.1f} s" for name, gap in site.mean_gaps().items())
+        gaps = ", ".join(f"{name} {gap:.2f} s" for name, gap in site.mean_gaps().items())
+        self._say("(waited s: the sum over all workers, which wait side by side.)")
         self._say(f"\nTime between two requests on average, as the hosts saw it: {gaps}.")
         wrong = surprises(PAGES, self.outcomes, options.retries)
         for text in wrong:
@@ -111,7 +121,7 @@ class Tale:
 
 _MEANING = {
     "not_found": "there is no such page. Not asked again: it would not help",
-    "waf_blocked": "blocked by a firewall's challenge. Not asked again; backed off: half as often",
+    "waf_blocked": "blocked by a firewall's challenge. Not asked again. Backed off: a longer delay",
     "rate_limited": "asked too often, and no retry is left",
 }
 

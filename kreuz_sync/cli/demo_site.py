@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import socketserver
+import functools
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, NamedTuple
+from http.server import BaseHTTPRequestHandler
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from kreuz_sync.errors import DataLoss, NotFound, RateLimited, WafBlocked
 
-
-class Reply(NamedTuple):
-    """One answer. delay: seconds before it. cut: bytes of the body that are sent, None for all.
-
-    tag: what a client should call it. remark: what the site says about it, if it is out of the ordinary.
-    """
-
-    status: int = 200
-    fields: tuple[tuple[str, str], ...] = ()
-    body: bytes = b"<!doctype html><title>A page</title><p>A page of the demo.</p>\n"
-    delay: float = 0.0
-    cut: int | None = None
-    tag: str | None = None
-    remark: str = ""
+from .serving import Reply, Server
 
 
 class Page(NamedTuple):
@@ -55,7 +42,7 @@ TOO_OFTEN = Reply(
     (("Retry-After", "1"),),
     b"Slow down.\n",
     tag=RateLimited.tag,
-    remark="429, Retry-After: 1. Backed off: nothing for 1 s, then half as often",
+    remark="429, Retry-After: 1. Backed off: no request for 1 s, then a longer delay between two",
 )
 CUT = Reply(
     cut=20,
@@ -89,8 +76,8 @@ Told = Callable[[str, str, str], object]  # host, path, remark
 class Site:
     """The hosts, served until `close()`. `tell` is called for every reply with a remark, on a server thread.
 
-    addresses: for each try, where the hosts should be. `one_address`: this machine has no
-    second loopback address, so that all hosts share the first and differ by their ports.
+    addresses: for each try, where the hosts should be. On a machine that has no second loopback
+    address all hosts share the first, and differ by their ports.
     """
 
     def __init__(self, tell: Told, addresses: Iterable[Sequence[str]] = ADDRESSES) -> None:
@@ -99,19 +86,24 @@ class Site:
         self._visits: dict[tuple[str, str], int] = {}
         self._arrivals: dict[str, list[float]] = {name: [] for name in HOSTS}
         self._servers = dict(zip(HOSTS, _servers(self, tuple(HOSTS), addresses), strict=True))
-        self.one_address = len({server.server_address[0] for server in self._servers.values()}) < len(HOSTS)
         for server in self._servers.values():
             threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
 
     def url(self, host: str, path: str) -> str:
         """The URL of a page, or of a host with the path ""."""
-        address, port = self._servers[host].server_address[:2]
-        return f"http://{address!s}:{port}{path}"
+        return f"http://{self._servers[host].netloc}{path}"
 
     def host_at(self, url: str) -> str:
         """The name, as in `HOSTS`, of the host that a URL leads to."""
         port = urlsplit(url).port
-        return next(name for name, server in self._servers.items() if server.server_address[1] == port)
+        return next(name for name, server in self._servers.items() if server.port == port)
+
+    def answer(self, host: str, request: BaseHTTPRequestHandler) -> Reply:
+        """The reply to a request that `host` received."""
+        reply = self.next_reply(host, request.path)
+        if reply.remark:
+            self.tell(host, request.path, reply.remark)
+        return reply
 
     def next_reply(self, host: str, path: str) -> Reply:
         """Count a visit, and choose the reply to it."""
@@ -144,51 +136,16 @@ def mean_gap(times: Sequence[float]) -> float:
     return (times[-1] - times[0]) / (len(times) - 1)
 
 
-def _servers(site: Site, names: tuple[str, ...], addresses: Iterable[Sequence[str]]) -> list[_Server]:
+def _servers(site: Site, names: tuple[str, ...], addresses: Iterable[Sequence[str]]) -> list[Server]:
     for tried in addresses:
         with contextlib.ExitStack() as made:
             try:
-                servers = [made.enter_context(_Server(site, *pair)) for pair in zip(names, tried, strict=True)]
+                servers = [
+                    made.enter_context(Server(address, 0, functools.partial(site.answer, name)))
+                    for name, address in zip(names, tried, strict=True)
+                ]
             except OSError:
                 continue  # those that were made are closed
             made.pop_all()
             return servers
     raise OSError("no port on 127.0.0.1 can be listened on")
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False  # a client that was interrupted may leave a thread waiting
-
-    def __init__(self, site: Site, name: str, address: str) -> None:
-        self.site = site
-        self.name = name
-        super().__init__((address, 0), _Handler)
-
-    def server_bind(self) -> None:
-        # HTTPServer's own looks up the address' name, which can take seconds without a network.
-        socketserver.TCPServer.server_bind(self)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that leaves in the middle is nothing to print a traceback for."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: _Server
-
-    def do_GET(self) -> None:
-        site, host = self.server.site, self.server.name
-        reply = site.next_reply(host, self.path)
-        time.sleep(reply.delay)
-        if reply.remark:
-            site.tell(host, self.path, reply.remark)
-        self.send_response_only(reply.status)
-        for name, value in (*reply.fields, ("Content-Type", "text/html"), ("Content-Length", str(len(reply.body)))):
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(reply.body[: reply.cut])
-        self.close_connection = reply.cut is not None
-
-    def log_message(self, format: str, *values: Any) -> None:
-        """Nothing: the demo says what is worth saying."""

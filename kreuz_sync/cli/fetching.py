@@ -42,8 +42,8 @@ class Results:
     no file is half written.
     """
 
-    def __init__(self, sinks: Sequence[Sink], progress: Progress | None = None) -> None:
-        self.tally = Tally()
+    def __init__(self, sinks: Sequence[Sink], progress: Progress | None = None, tally: Tally | None = None) -> None:
+        self.tally = tally or Tally()
         self._sinks = tuple(sinks)
         self._progress = progress or Silent()
         self._lock = threading.Lock()

@@ -24,7 +24,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells count
 class Options(NamedTuple):
     """What both commands take.
 
-    delay, timeout: seconds. retries: sends after the first. max_body: bytes, None for no limit.
+    delay, timeout: seconds. retries: after the first try. max_body: bytes, None for no limit.
     """
 
     delay: float

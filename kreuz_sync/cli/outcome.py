@@ -58,6 +58,11 @@ class Outcome(NamedTuple):
     content: bytes = b""
 
     @property
+    def public_url(self) -> str:
+        """The URL without credentials, even where it is none."""
+        return without_credentials(self.url) if self.tag == INVALID_URL else redact(self.url)
+
+    @property
     def requests(self) -> int:
         """Attempts on the wire, redirects and retries included."""
         return sum(hop.requests for hop in self.hops)
@@ -97,7 +102,21 @@ def failed(number: int, url: str, error: Exception, elapsed: float) -> Outcome:
     # Of attempts that failed it is only known how long all of them took.
     took = max(0.0, elapsed - waited) / attempts if attempts else 0.0
     hop = Hop(host_key(url), attempts, waited, took, _tags(error))
-    return Outcome(number, url, elapsed, hops=(hop,), tag=_tag(error), error=shown(error, url))
+    tag = _tag(error)
+    text = _why_invalid(error, url) if tag == INVALID_URL else shown(error, url)
+    return Outcome(number, url, elapsed, hops=(hop,), tag=tag, error=text)
+
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+NO_SCHEME = "this is no whole URL: write http:// or https:// in front"
+OTHER_SCHEME = "only http:// and https:// can be fetched"
+
+
+def _why_invalid(error: Exception, url: str) -> str:
+    scheme = _SCHEME.match(url)
+    if scheme is None:
+        return NO_SCHEME
+    return shown(error, url) if scheme[1].lower() in ("http", "https") else OTHER_SCHEME
 
 
 def _tag(error: Exception) -> str | None:
@@ -134,7 +153,7 @@ def record(outcome: Outcome) -> dict[str, Any]:
     """What is written about `outcome`: plain values, the body left out."""
     return {
         "number": outcome.number,
-        "url": without_credentials(outcome.url) if outcome.tag == INVALID_URL else redact(outcome.url),
+        "url": outcome.public_url,
         "final_url": None if outcome.final_url is None else redact(outcome.final_url),
         "status": outcome.status,
         "tag": outcome.tag,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from kreuz_sync.errors import RateLimited, WafBlocked
 
-from .outcome import Hop, Outcome
+from .outcome import INVALID_URL, Hop, Outcome
 from .url_list import host_key
 
 HOSTS_SHOWN = 25
 NAME_SHOWN = 40  # characters of a host's name
+FAILURES_SHOWN = 5
+URL_SHOWN = 100  # characters of a failed one
 
 # The answers that make a throttle slow a host down.
 LIMITED = frozenset({RateLimited.tag, WafBlocked.tag})
@@ -56,22 +59,41 @@ class HostCount:
             self.errors[tag] = self.errors.get(tag, 0) + count
 
 
+class Failure(NamedTuple):
+    """A URL that was not fetched, as it may be shown. hint: what to do about it, "" where the tag says enough."""
+
+    tag: str
+    url: str
+    hint: str
+
+
 class Tally:
-    """The counts of a run. A URL counts for the host it names, each redirect's request for its own."""
+    """The counts of a run, and the first URLs that failed.
+
+    A URL counts for the host it names, each redirect's request for its own.
+    """
 
     def __init__(self) -> None:
         self.hosts: dict[str, HostCount] = {}
         self.done = 0
         self.failed = 0
+        self.failures: list[Failure] = []
 
     def add(self, outcome: Outcome) -> None:
         self.done += 1
-        self.failed += outcome.tag is not None
+        if outcome.tag is not None:
+            self._add_failure(outcome, outcome.tag)
         self._host(host_key(outcome.url)).add_end(outcome.tag)
         for hop in outcome.hops:
             self._host(hop.host).add_hop(hop)
         # A redirect may have led to another host before the error came.
         self._host(outcome.hops[-1].host).limited += outcome.tag in LIMITED
+
+    def _add_failure(self, outcome: Outcome, tag: str) -> None:
+        self.failed += 1
+        if len(self.failures) < FAILURES_SHOWN:
+            hint = outcome.error if tag == INVALID_URL else None
+            self.failures.append(Failure(tag, outcome.public_url, hint or ""))
 
     def _host(self, name: str) -> HostCount:
         return self.hosts.setdefault(name, HostCount())
@@ -95,6 +117,28 @@ def summary(tally: Tally, backoffs: Mapping[str, int]) -> str:
     return table(
         HEADINGS, [_row(title, _sum(tally, group), sum(raised[name] for name in group)) for title, group in groups]
     )
+
+
+def ending(tally: Tally, out: str | None, *, index: str) -> str:
+    """The last words of a run: how much was fetched into the folder `out`, what was not, and where it says why.
+
+    index: the file in `out` that says it. "" where there is nothing to say.
+    """
+    if not tally.done or not (out or tally.failed):
+        return ""
+    first = f"{tally.done - tally.failed} of {tally.done} fetched" + (f" into {out}" if out else "")
+    if not tally.failed:
+        return first
+    where = index if out else "the lines of JSON"
+    width = max(len(failure.tag) for failure in tally.failures)
+    lines = [f'{first}; the others: see "error" in {where}']
+    for tag, url, hint in tally.failures:
+        lines.append(
+            "  ".join(("", tag.ljust(width), _printable(url, URL_SHOWN), _printable(hint, URL_SHOWN))).rstrip()
+        )
+    if tally.failed > len(tally.failures):
+        lines.append(f"  and {tally.failed - len(tally.failures)} more")
+    return "\n".join(lines)
 
 
 def _sum(tally: Tally, names: Iterable[str]) -> HostCount:
@@ -122,8 +166,12 @@ def _shown(name: str) -> str:
     """A host's name for a terminal: whoever wrote the list chose it, control characters and all."""
     if not name:
         return "(no host)"
-    name = "".join(letter if letter.isprintable() else "?" for letter in name)
-    return name if len(name) <= NAME_SHOWN else name[: NAME_SHOWN - 3] + "..."
+    return _printable(name, NAME_SHOWN)
+
+
+def _printable(text: str, most: int) -> str:
+    text = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
