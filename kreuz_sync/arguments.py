@@ -54,7 +54,10 @@ def headers(value: Any) -> Mapping[str, Any]:
         raise TypeError(f"headers: a mapping of names to values is wanted, not {type(value).__name__}")
     for name, content in value.items():
         if content is not None:
-            requests.utils.check_header_validity((name, content))
+            try:
+                requests.utils.check_header_validity((name, content))
+            except requests.exceptions.InvalidHeader as error:  # its text quotes a value, which may be secret
+                raise ValueError(f"headers: the field {name!r} has a name or a value that is not allowed") from None
             for part in (name, content):
                 # Earlier releases of requests let a line end at the very end pass.
                 if part[-1:] in ("\n", "\r", b"\n", b"\r"):

@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import urllib3
 from requests import exceptions as theirs
+from urllib3.exceptions import InvalidChunkLength
 
-from .errors import BodyTimeout, BodyTooLarge, DataLoss, SslError, UndecodableBody
+from .errors import BodyTimeout, BodyTooLarge, BrokenFraming, DataLoss, SslError, UndecodableBody
 from .urls import redact
+from .wire_errors import chain
 
 if TYPE_CHECKING:
     from .response import Response
 
 CHUNK = 64 * 1024
+MISFRAMED = "the body is framed in an impossible way"
 PARTIAL_KEPT = 64 * 1024  # bytes of a cut body that its error keeps
 STEP_OF_CODINGS = {1: 4096, 2: 16}  # bytes on the wire, by the number of codings: at most 16 MB decoded
 
@@ -57,13 +60,17 @@ def expected_length(response: Response) -> int | None:
     """The bytes that the wire owes, None where the answer does not say (RFC 9112, section 6.3)."""
     if has_no_body(response):
         return None
-    if "Transfer-Encoding" in response.headers:
+    if _is_chunked(response):
         return None
     values = {value.strip() for value in response.headers.get("Content-Length", "").split(",")}
     if len(values) != 1:
         return None
     value = values.pop()
     return int(value) if _LENGTH.fullmatch(value) else None
+
+
+def _is_chunked(response: Response) -> bool:
+    return "chunked" in response.headers.get("Transfer-Encoding", "").lower()
 
 
 def refuse_by_length(response: Response) -> None:
@@ -119,10 +126,12 @@ def checked(response: Response, chunks: Iterable[bytes]) -> Iterator[bytes]:
                     seen = None
             yield chunk
     except theirs.ChunkedEncodingError as error:
+        if _is_misframed(error):
+            raise _data_loss(response, MISFRAMED, BrokenFraming) from _root(error)
         raise _data_loss(response, "the body broke off") from _root(error)
     except (ValueError, OverflowError) as error:  # http.client, on sizes of chunks that are none
         response.close()
-        raise _data_loss(response, "the body is framed in an impossible way") from error
+        raise _data_loss(response, MISFRAMED, BrokenFraming) from error
     except theirs.ContentDecodingError as error:
         text = f"{_what(response)}: the body is not in its Content-Encoding"
         raise UndecodableBody(text, response=response) from _root(error)
@@ -163,7 +172,7 @@ def _check_end(response: Response) -> None:
     if expected is not None:
         if received < expected - response.limits.length_tolerance:
             raise _data_loss(response, f"{received} of {expected} bytes came")
-    elif "Transfer-Encoding" not in response.headers and received and _decoder_wants_more(raw):
+    elif not _is_chunked(response) and received and _decoder_wants_more(raw):
         # Neither length nor chunks: the end of the coding is the only mark of the end. (Nothing
         # at all is what many servers send for an empty body, whatever its coding.)
         raise _data_loss(response, "the compressed body broke off")
@@ -182,8 +191,13 @@ def _decoder_wants_more(raw: urllib3.HTTPResponse) -> bool:
     return False
 
 
-def _data_loss(response: Response, why: str) -> DataLoss:
-    return DataLoss(
+def _is_misframed(error: BaseException) -> bool:
+    """True if a chunk's size is none; an empty one is a body that was cut before it."""
+    return any(isinstance(link, InvalidChunkLength) and link.length for link in chain(error))
+
+
+def _data_loss(response: Response, why: str, kind: type[DataLoss] = DataLoss) -> DataLoss:
+    return kind(
         f"{_what(response)}: {why}",
         expected=expected_length(response),
         received=response.raw.tell() if isinstance(response.raw, urllib3.HTTPResponse) else None,

@@ -28,15 +28,17 @@ class Call:
 
     attempts: sends put on the wire, over all hops. waited: seconds spent waiting, for a
     host's turn or before a retry. user_agent: the one that rotation chose for all its hops,
-    None if it was not asked yet.
+    None if it was not asked yet. heeds_retry_after: whether the host is paused when an answer
+    has a Retry-After.
     """
 
-    __slots__ = ("attempts", "user_agent", "waited")
+    __slots__ = ("attempts", "heeds_retry_after", "user_agent", "waited")
 
     def __init__(self) -> None:
         self.attempts = 0
         self.waited = 0.0
         self.user_agent: str | None = None
+        self.heeds_retry_after = True
 
 
 # The call that this thread is inside a stack for.

@@ -16,12 +16,19 @@ from typing import Any
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that no float can hold
+        return False
+
+
 def seconds(name: str, value: Any, *, least: float = 0.0, above: float | None = None) -> float:
     """A finite duration in seconds, at least `least` (or, if given, more than `above`)."""
     wanted = f"more than {above:g}" if above is not None else f"{least:g} or more"
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{name}={value!r}: seconds are wanted, a number of {wanted}")
-    if not math.isfinite(value) or value < least or (above is not None and value <= above):
+    if not _is_finite(value) or value < least or (above is not None and value <= above):
         raise ValueError(f"{name}={value!r}: seconds are wanted, finite and {wanted}")
     return float(value)
 
@@ -40,9 +47,30 @@ def number(name: str, value: Any, *, least: float = 0.0) -> float:
     """A finite number, at least `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{name}={value!r}: a number is wanted, {least:g} or more")
-    if not math.isfinite(value) or value < least:
+    if not _is_finite(value) or value < least:
         raise ValueError(f"{name}={value!r}: a finite number is wanted, {least:g} or more")
     return float(value)
+
+
+def adapter(name: str, value: Any) -> Any:
+    """Something that sends as requests' adapters do."""
+    if not callable(getattr(value, "send", None)) or not callable(getattr(value, "close", None)):
+        raise TypeError(f"{name}={value!r}: an adapter is wanted, such as requests.adapters.HTTPAdapter()")
+    return value
+
+
+def clock(name: str, value: Any) -> Any:
+    """Something that tells the time as `kreuz_sync.clock.Clock` does."""
+    if not all(callable(getattr(value, method, None)) for method in ("monotonic", "wall", "wait")):
+        raise TypeError(f"{name}={value!r}: a kreuz_sync.clock.Clock is wanted")
+    return value
+
+
+def function(name: str, value: Any) -> Any:
+    """Something that can be called."""
+    if not callable(value):
+        raise TypeError(f"{name}={value!r}: a function is wanted")
+    return value
 
 
 def flag(name: str, value: Any) -> bool:

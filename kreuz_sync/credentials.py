@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import requests
@@ -105,3 +106,28 @@ def _basic_part(name: str, value: str | bytes) -> str | bytes:
     if any(character > "\xff" for character in text):
         raise ValueError(f"{name}=...: not in Latin-1; give bytes, such as {name}.encode('utf-8')")
     return value
+
+
+def noting(auth: Callable[[requests.PreparedRequest], requests.PreparedRequest]) -> Any:
+    """`auth`, which notes on the request what it put there, so that no redirect carries it to another origin.
+
+    `credential_fields`: the fields besides Authorization that it wrote. `credential_hooks`: the
+    response hooks that it registered; those of Digest answer any server that asks.
+    """
+
+    def apply(request: requests.PreparedRequest) -> requests.PreparedRequest:
+        fields, hooks = dict(request.headers.items()), list(request.hooks.get("response", ()))
+        request = auth(request)
+        written = (name for name, value in request.headers.items() if fields.get(name) != value)
+        own = (name for name in written if name.lower() not in _NOT_NOTED)
+        request.credential_fields = tuple({*credential_fields(auth), *own})  # type: ignore[attr-defined]
+        request.credential_hooks = tuple(  # type: ignore[attr-defined]
+            hook for hook in request.hooks.get("response", ()) if hook not in hooks
+        )
+        return request
+
+    return apply
+
+
+# requests itself sees to the first; the others follow from the body, which an auth may change.
+_NOT_NOTED = frozenset({"authorization", "content-length", "content-type"})

@@ -22,9 +22,11 @@
     ├── ReadTimeout                 also requests.ReadTimeout
     │   └── BodyTimeout             also requests.ConnectionError, as requests has it
     ├── DataLoss                    also requests.exceptions.ChunkedEncodingError: the body broke off
+    │   ├── BrokenFraming           also ProtocolViolation: its chunks have impossible sizes
     │   └── UndecodableBody         also requests.exceptions.ContentDecodingError
     ├── BodyTooLarge
     ├── ThrottleTimeout             also requests.Timeout
+    ├── TooManyRedirects            also requests.TooManyRedirects
     ├── RetriesExhausted            also requests.exceptions.RetryError: an inner adapter gave up retrying
     └── SessionClosed
 
@@ -262,6 +264,12 @@ class DataLoss(KreuzError, theirs.ChunkedEncodingError):
 
 class UndecodableBody(DataLoss, theirs.ContentDecodingError):
     """The body came, but its Content-Encoding is not what it says."""
+
+
+class BrokenFraming(DataLoss, ProtocolViolation):
+    """The body's chunks have sizes that are none: what came cannot be told apart."""
+
+    tag = "protocol"
 
 
 class BodyTooLarge(KreuzError):

@@ -15,7 +15,8 @@ from requests.cookies import RequestsCookieJar, cookiejar_from_dict, merge_cooki
 from requests.sessions import merge_hooks, merge_setting
 from requests.structures import CaseInsensitiveDict
 
-from .auth import OriginAuth, credential_fields
+from .auth import OriginAuth
+from .credentials import noting
 from .environment import Environment
 
 
@@ -40,6 +41,8 @@ class RememberingSession(requests.Session):
     def prepare_request(self, request: requests.Request) -> requests.PreparedRequest:
         """As requests' own."""
         auth = self._auth_for(request)
+        if callable(auth):
+            auth = noting(auth)
         prepared = requests.PreparedRequest()
         prepared.prepare(
             method=(request.method or "").upper(),
@@ -53,9 +56,6 @@ class RememberingSession(requests.Session):
             cookies=self._cookies_for(request),
             hooks=merge_hooks(request.hooks, self.hooks),
         )
-        fields = credential_fields(auth)
-        if fields:
-            prepared.credential_fields = fields  # type: ignore[attr-defined]
         return prepared
 
     def merge_environment_settings(self, url: Any, proxies: Any, stream: Any, verify: Any, cert: Any) -> Any:
@@ -80,8 +80,11 @@ class RememberingSession(requests.Session):
         if self.should_strip_auth(response.request.url, prepared_request.url):
             for name in ("Authorization", *fields):
                 prepared_request.headers.pop(name, None)
-        elif fields:
-            prepared_request.credential_fields = fields
+            _drop_hooks(prepared_request, getattr(response.request, "credential_hooks", ()))
+        else:
+            # A field that a layer added to its own copy only is not there yet.
+            prepared_request.credential_fields = tuple(name for name in fields if name in prepared_request.headers)
+            prepared_request.credential_hooks = getattr(response.request, "credential_hooks", ())
         if "Authorization" not in prepared_request.headers:
             found = self._netrc_auth(prepared_request.url)
             if found is not None:
@@ -138,8 +141,13 @@ def _beside(auth: Callable[[requests.PreparedRequest], requests.PreparedRequest]
         request.headers["Authorization"] = given
         return request
 
-    apply.credential_fields = credential_fields(auth)  # type: ignore[attr-defined]
     return apply
+
+
+def _drop_hooks(request: Any, hooks: tuple[Any, ...]) -> None:
+    """Take `hooks` from the request; its dictionary of hooks is shared with the request before it."""
+    if hooks:
+        request.hooks = {event: [one for one in kept if one not in hooks] for event, kept in request.hooks.items()}
 
 
 def _text(url: Any) -> str:

@@ -19,7 +19,7 @@ from . import body
 from .clock import SYSTEM_CLOCK
 from .errors import StatusError, WafBlocked, classify, portable, status_error
 from .fields import retry_after
-from .urls import redact
+from .urls import redact, without_user_info
 
 if TYPE_CHECKING:
     from .calls import Attempt
@@ -163,7 +163,7 @@ class Response(requests.Response):
     # --- pickling -----------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        """The whole response with its body, which is read for that; the request without its credentials.
+        """The whole response with its body, which is read for that; the request and the URL without credentials.
 
         A body that can't be read any more is left out.
         """
@@ -174,6 +174,7 @@ class Response(requests.Response):
                 self._content, self._content_consumed = None, True
         state = {name: getattr(self, name, None) for name in self.__attrs__}
         state["request"] = portable(self.request)
+        state["url"] = without_user_info(self.url or "") or self.url
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -13,15 +13,15 @@ from . import arguments, checks
 from .arguments import UNSET, Kind, Timeout
 from .auth import OriginAuth
 from .calls import Call, current, next_hop
-from .errors import TooManyRedirects
+from .errors import KreuzError, TooManyRedirects, portable
 from .order import polite_order
 from .preparing import RememberingSession
-from .response import Response, adopt
-from .retry import Retry, without_own_retries
+from .response import REASON_SHOWN, Response, adopt
+from .retry import Retry
 from .stack import Layer, Stack
 from .throttle import RateLimiter, Throttle, as_throttle
 from .transport import Transport
-from .urls import redact_text
+from .urls import redact, redact_text
 from .useragent import DEFAULT_USER_AGENT, UserAgents
 from .waf import DEFAULT_WAF, Waf
 
@@ -99,6 +99,7 @@ class Session(RememberingSession):
         else:
             layers = arguments.layers(layers, throttle=throttle, retry=retry, user_agents=user_agents, auth=origin_auth)
         self._layers = tuple(layers)
+        self._transport_options["retries_above"] = self._layer(Retry) is not None
         # To look at. Nothing here reads them: a subclass in old code may use these names itself.
         self.layers = self._layers
         self.throttle: RateLimiter | None = self._layer(RateLimiter)  # type: ignore[type-abstract]
@@ -139,12 +140,11 @@ class Session(RememberingSession):
 
     def mount_raw(self, prefix: str, adapter: BaseAdapter) -> None:
         """Send URLs that start with `prefix` through `adapter` alone: no pace, no retry, no checks."""
+        checks.adapter("adapter", adapter)
         super().mount(prefix, adapter)
 
     def _stack(self, inner: BaseAdapter) -> Stack:
-        if self._layer(Retry) is not None:
-            without_own_retries(inner)
-        return Stack(self._layers, Transport(inner, **self._transport_options))
+        return Stack(self._layers, Transport(checks.adapter("adapter", inner), **self._transport_options))
 
     # --- sending ------------------------------------------------------------------------
 
@@ -180,7 +180,9 @@ class Session(RememberingSession):
                 *(method, url, params, data, headers, cookies, files, auth, timeout),
                 *(allow_redirects, proxies, hooks, stream, verify, cert, json),
             )
-        except _URL_ERRORS as error:
+        except _QUOTING_ERRORS as error:
+            if isinstance(error, KreuzError):
+                raise
             raise _without_secrets(error) from None
         return cast(Response, response)
 
@@ -195,7 +197,9 @@ class Session(RememberingSession):
         token = current.set(call)
         try:
             response = adopt(super().send(request, **options))
-        except _URL_ERRORS as error:
+        except _QUOTING_ERRORS as error:
+            if isinstance(error, KreuzError):
+                raise
             raise _without_secrets(error) from None
         except theirs.TooManyRedirects as error:
             raise _counted(error, call) from None
@@ -215,6 +219,12 @@ class Session(RememberingSession):
                 hop = next(hops)
             except StopIteration:
                 return
+            except ValueError as error:
+                if isinstance(error, requests.RequestException):
+                    raise
+                # A Location that is no URL (UnicodeError is a ValueError too).
+                target = redact(resp.headers.get("Location", ""))[:REASON_SHOWN]
+                raise theirs.InvalidURL(f"redirected to what is no URL: {target!r}", response=resp) from None
             finally:
                 next_hop.reset(token)
             yield hop
@@ -233,7 +243,7 @@ class Session(RememberingSession):
         return f"<{type(self).__name__} {', '.join(map(repr, self._layers)) or 'without pace or retries'}>"
 
 
-_URL_ERRORS = (theirs.InvalidURL, theirs.MissingSchema, theirs.InvalidSchema)
+_QUOTING_ERRORS = (theirs.InvalidURL, theirs.MissingSchema, theirs.InvalidSchema, theirs.InvalidHeader)
 
 
 def _counted(error: theirs.TooManyRedirects, call: Call) -> TooManyRedirects:
@@ -243,5 +253,7 @@ def _counted(error: theirs.TooManyRedirects, call: Call) -> TooManyRedirects:
 
 
 def _without_secrets(error: requests.RequestException) -> requests.RequestException:
-    shown = (redact_text(str(arg)) for arg in error.args)
-    return type(error)(*shown, request=error.request, response=error.response)
+    shown = [redact_text(str(arg)) for arg in error.args]
+    if isinstance(error, theirs.InvalidHeader):  # it quotes the value, which may be a token
+        shown = [f"{text.partition(':')[0]} (its value is left out)" for text in shown]
+    return type(error)(*shown, request=portable(error.request), response=error.response)

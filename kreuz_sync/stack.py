@@ -52,6 +52,8 @@ def stack(transport: BaseAdapter, *layers: Layer) -> BaseAdapter:
     adapter = transport
     for layer in reversed(layers):
         adapter = layer(adapter)
+        if not callable(getattr(adapter, "send", None)):
+            raise TypeError(f"layers: {layer!r} made {adapter!r} of an adapter, and not an adapter")
     return adapter
 
 

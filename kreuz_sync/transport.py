@@ -19,6 +19,7 @@ from . import body, fork
 from .calls import current_call
 from .errors import DataLoss
 from .response import Response, adopt
+from .retry import without_own_retries
 from .stack import LayerAdapter
 from .urls import host_of, redact
 from .waf import Waf, WafMatch
@@ -34,13 +35,23 @@ class Transport(LayerAdapter):
 
     max_body: decoded bytes, None for no limit. length_tolerance: bytes that may be missing of
     a Content-Length (the reference pipeline allows 100). waf: the rules that tell a challenge
-    page, None to look for none.
+    page, None to look for none. retries_above: the session retries, so the adapter must not: two
+    loops, one inside the other, would multiply.
     """
 
     def __init__(
-        self, inner: BaseAdapter, *, max_body: int | None = None, length_tolerance: int = 0, waf: Waf | None = None
+        self,
+        inner: BaseAdapter,
+        *,
+        max_body: int | None = None,
+        length_tolerance: int = 0,
+        waf: Waf | None = None,
+        retries_above: bool = False,
     ) -> None:
         super().__init__(inner)
+        self.retries_above = retries_above
+        if retries_above:
+            without_own_retries(inner)
         self.waf = waf
         self.limits = body.Limits(max_body=max_body, length_tolerance=length_tolerance)
         self._told: set[str] = set()
@@ -48,6 +59,8 @@ class Transport(LayerAdapter):
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> Response:  # type: ignore[override]
         current_call().attempts += 1
+        if self.retries_above:  # also where they were given to the adapter after it was mounted
+            without_own_retries(self.inner)
         started = perf_counter()
         try:
             response = adopt(self.inner.send(request, **options))
@@ -83,8 +96,9 @@ class Transport(LayerAdapter):
 
     def _watch_stream(self, response: Response) -> None:
         """The header section decides at once; a small page is looked at once more when it has been read."""
-        if self.limits.length_tolerance and isinstance(response.raw, urllib3.HTTPResponse):
-            response.raw.enforce_content_length = False  # it knows no tolerance
+        if isinstance(response.raw, urllib3.HTTPResponse):
+            # It knows no tolerance; and 1.26 does not check unless asked to.
+            response.raw.enforce_content_length = not self.limits.length_tolerance
         if self.waf is None:
             return
         self._look(response, None)

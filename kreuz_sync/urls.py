@@ -16,13 +16,13 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 SECRET_QUERY_NAMES = frozenset(
     "AWSAccessKeyId Signature sig X-Goog-Signature X-Amz-Signature X-Amz-Credential X-Amz-Security-Token "
     "access_token api_key apikey auth client_secret code key password passwd pwd refresh_token secret session "
-    "sessionid sid signature token".split()
+    "sessionid jsessionid phpsessid sid id_token signature token".split()
 )
 _FOLDED_SECRET_NAMES = frozenset(name.lower() for name in SECRET_QUERY_NAMES)
 
 _USER_INFO = re.compile(r"(?<=//)[^/?#]*@")
 _LIKE_USER_INFO = re.compile(r"[^\s/'\"@]+:[^\s/'\"@]*@")
-_QUERY_PAIR = re.compile(r"(?<=[?&;])([^=&;#]+)=([^&;#]*)")
+_QUERY_PAIR = re.compile(r"(?<=[?&;#])([^=&;#]+)=([^&;#]*)")
 
 
 @lru_cache(maxsize=4096)
@@ -69,6 +69,11 @@ def redact(url: str) -> str:
     if "=" in url:
         url = _QUERY_PAIR.sub(_redact_pair, url)
     return url
+
+
+def without_user_info(url: str) -> str:
+    """`url` without the user and password that may stand in it."""
+    return _USER_INFO.sub("", url) if "@" in url else url
 
 
 def redact_text(text: str) -> str:

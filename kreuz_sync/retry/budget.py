@@ -45,7 +45,7 @@ class RetryBudget(Setting):
             share=checks.number("share", share),
             burst=checks.number("burst", burst),
             per_second=checks.number("per_second", per_second),
-            _clock=clock,
+            _clock=checks.clock("clock", clock),
             _ledger=_Ledger(),
         )
 

@@ -18,15 +18,18 @@ def discard(response: requests.Response, clock: Clock) -> None:
     meanwhile is nobody's concern any more.
     """
     try:
-        if isinstance(response.raw, urllib3.HTTPResponse):  # read to its end already: nothing comes
+        # Of a body that was read, or broke off while it was read, nothing is left to come.
+        if response._content is False and not response._content_consumed:
             _drain(response.raw, clock)
-    except (urllib3.exceptions.HTTPError, OSError, ValueError):
+    except (urllib3.exceptions.HTTPError, OSError, ValueError, RuntimeError):
         pass  # the connection is of no use; closing drops it
     finally:
         response.close()
 
 
-def _drain(raw: urllib3.HTTPResponse, clock: Clock) -> None:
+def _drain(raw: object, clock: Clock) -> None:
+    if not isinstance(raw, urllib3.HTTPResponse) or raw.tell():
+        return
     # read1 hands over what has come; read waits until the amount is complete. urllib3 1.26
     # has only the latter.
     read = getattr(raw, "read1", raw.read)

@@ -107,8 +107,8 @@ class Retry(Setting):
             max_retry_after=None if max_retry_after is None else checks.seconds("max_retry_after", max_retry_after),
             respect_retry_after=checks.flag("respect_retry_after", respect_retry_after),
             budget=_budget(budget, clock),
-            clock=clock,
-            draw=draw,
+            clock=checks.clock("clock", clock),
+            draw=checks.function("draw", draw),
         )
 
     def __call__(self, inner: BaseAdapter) -> RetryAdapter:
@@ -136,6 +136,7 @@ class RetryAdapter(LayerAdapter):
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:  # type: ignore[override]
         run = Run(request)
+        run.call.heeds_retry_after = self.retry.respect_retry_after
         if self.retry.budget is not None:
             self.retry.budget.earn(request.url or "")
         while True:
@@ -209,6 +210,7 @@ class RetryAdapter(LayerAdapter):
         try:
             self._pause.sleep(run.wait)
         except SessionClosed as error:
+            error.request = run.request
             run.mark(error)
             raise
         finally:

@@ -10,7 +10,7 @@ from requests.adapters import BaseAdapter
 
 from kreuz_sync.calls import current_call
 from kreuz_sync.clock import SYSTEM_CLOCK
-from kreuz_sync.errors import KreuzError
+from kreuz_sync.errors import ConnectionFailed, KreuzError
 from kreuz_sync.fields import retry_after
 from kreuz_sync.response import Response, adopt
 from kreuz_sync.stack import LayerAdapter
@@ -64,9 +64,9 @@ class ThrottleAdapter(LayerAdapter):
             current_call().waited += turn.waited
         try:
             response = adopt(self.inner.send(request, **options))
-        except BaseException:
+        except BaseException as error:
             turn.give_back()
-            self.turns.failed(host)
+            self.turns.failed(host, unreachable=isinstance(error, ConnectionFailed), raised=turn.raised)
             raise
         self._learn(turn, response)
         return response
@@ -99,7 +99,7 @@ class ThrottleAdapter(LayerAdapter):
 
     def _tell(self, turn: Turn, status: int, response: Response) -> None:
         pause = None
-        if status in PRESSED:
+        if status in PRESSED and current_call().heeds_retry_after:
             pause = retry_after(response.headers, now=self.throttle.clock.wall())
         self.turns.answered(turn.name, status, raised=turn.raised, pause=pause or 0.0)
 

@@ -30,7 +30,8 @@ class Throttle(Setting, RateLimiter):
 
     A 429 or a challenge page doubles the host's delay, up to `max_delay`; from a delay of 0 it
     becomes `first_backoff`. 429s for requests sent before the last doubling are part of the
-    same burst, and do not double it again. Five complete answers below 400 in a row halve it,
+    same burst, and do not double it again. Five connections in a row that fail, with no answer
+    between, double it too. Five complete answers below 400 in a row halve it,
     down to what is configured. Retry-After on 429 and 503 pauses the host, for
     `max_retry_after` at most. All of this holds at once for requests that wait already.
 
@@ -81,7 +82,7 @@ class Throttle(Setting, RateLimiter):
         concurrency: int | None = None,
         key: Callable[[str], str] | None = None,
         max_crawl_delay: float = 300.0,
-        max_retry_after: float = 3600.0,
+        max_retry_after: float = 300.0,
         first_backoff: float = 1.0,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
@@ -97,7 +98,7 @@ class Throttle(Setting, RateLimiter):
             concurrency=None if concurrency is None else checks.count("concurrency", concurrency, least=1),
         )
         table = RuleTable(hosts, rules, folded=key is None)
-        turns = Turns(Roster(table), clock)
+        turns = Turns(Roster(table), checks.clock("clock", clock))
         fork.renew_in_child(turns)
         self._fix(**rules._asdict(), hosts=dict(hosts or {}), key=key, clock=clock, turns=turns)
 
@@ -127,7 +128,7 @@ class Throttle(Setting, RateLimiter):
             raise TypeError(f"seconds={seconds!r}: a number of seconds is wanted")
         name = self._name(host)
         if 0 <= seconds < inf:
-            self.turns.set_floor(name, float(seconds))
+            self.turns.set_floor(name, float(min(seconds, self.max_crawl_delay)))
 
     # --- what is known ------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from math import inf
 from typing import NamedTuple
 
 SUCCESSES = 5  # in a row halve a backoff, as in the reference
+UNREACHABLE = 5  # connections that failed in a row double the delay
 NEGLIGIBLE_S = 0.01  # a backoff halved to this is none: above a delay of 0, halving would not end
 FORGET_S = 24 * 3600.0  # as long as a robots.txt may be believed (RFC 9309, section 2.4)
 ROUNDING_S = 1e-9  # what adding and subtracting moments may cost
@@ -34,7 +35,7 @@ class PaceRules(NamedTuple):
     max_delay: float = 60.0
     first_backoff: float = 1.0
     max_crawl_delay: float = 300.0
-    max_retry_after: float = 3600.0
+    max_retry_after: float = 300.0
     max_wait: float | None = None
     concurrency: int | None = None
 
@@ -46,13 +47,14 @@ class Pace:
     and the floor. last: the latest start. backoff: what 429s have raised the delay to, 0.0
     for none. floor: what the host asks for itself (Crawl-delay). paused_until: no start
     before this moment. raised: how often the backoff has grown; a request remembers the
-    number it was sent under. starts, limited: requests started, 429s received. seen: when
+    number it was sent under. unreached: connections that failed since the last answer. starts,
+    limited: requests started, 429s received. seen: when
     something other than a start last happened.
     """
 
     __slots__ = (
         *("rules", "delay", "last", "backoff", "floor", "paused_until", "seen"),
-        *("successes", "raised", "starts", "limited"),
+        *("successes", "raised", "starts", "limited", "unreached"),
     )
 
     def __init__(self, rules: PaceRules, now: float) -> None:
@@ -61,7 +63,7 @@ class Pace:
         self.last = self.paused_until = -inf
         self.backoff = self.floor = 0.0
         self.seen = now
-        self.successes = self.raised = self.starts = self.limited = 0
+        self.successes = self.raised = self.starts = self.limited = self.unreached = 0
 
     # --- starting -----------------------------------------------------------------------
 
@@ -94,6 +96,7 @@ class Pace:
         Below 400 is a success. 429 doubles the delay. Other errors break a run of successes
         and do not slow the host down; 404 and 410 do neither.
         """
+        self.unreached = 0
         if status == TOO_MANY:
             self._too_many(now, raised)
         elif status < 400:
@@ -115,12 +118,22 @@ class Pace:
         self.floor = min(seconds, self.rules.max_crawl_delay)
         self._set_delay()
 
+    def unreachable(self, *, now: float, raised: float = inf) -> None:
+        """Learn that a connection failed. UNREACHABLE of these in a row, with no answer between, double the delay."""
+        self.unreached += 1
+        if self.unreached >= UNREACHABLE and raised >= self.raised:
+            self.unreached = 0
+            self.seen = now
+            self._raise()
+
     def _too_many(self, now: float, raised: float) -> None:
         self.seen = now
         self.limited += 1
         self.successes = 0
-        if raised < self.raised:
-            return  # sent before the last increase: it says nothing of the pace since
+        if raised >= self.raised:  # else it was sent before the last increase, and says nothing of the pace since
+            self._raise()
+
+    def _raise(self) -> None:
         doubled = 2 * self.delay or self.rules.first_backoff
         backoff = min(doubled, max(self.rules.max_delay, self.floor))
         if backoff > self.delay:

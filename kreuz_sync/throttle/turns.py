@@ -81,7 +81,7 @@ class Turns:
         the host asks to be left alone.
         """
         host = self.roster.hosts.get(name)
-        if status not in PRESSED and (host is None or not host.backoff):
+        if status not in PRESSED and (host is None or not (host.backoff or host.unreached)):
             return  # nearly every answer: there is nothing to learn, and no lock to wait for
 
         def learn(host: Host) -> None:
@@ -95,12 +95,17 @@ class Turns:
 
         self._with_host(name, learn)
 
-    def failed(self, name: str) -> None:
-        """Learn that no answer came."""
+    def failed(self, name: str, *, unreachable: bool = False, raised: int | float = inf) -> None:
+        """Learn that no answer came. unreachable: since there was no connection, or it broke."""
         host = self.roster.hosts.get(name)
         if host is not None:
             with host.lock:
+                before = host.delay
                 host.failed()
+                if unreachable:
+                    host.unreachable(now=self.clock.monotonic(), raised=raised)
+                if host.delay != before:
+                    host.reconsider(self.clock.monotonic())
 
     def wake(self, owner: object) -> None:
         """End all waits of `owner`; each raises SessionClosed. Others are not affected.
