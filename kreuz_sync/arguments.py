@@ -56,7 +56,7 @@ def headers(value: Any) -> Mapping[str, Any]:
         if content is not None:
             try:
                 requests.utils.check_header_validity((name, content))
-            except requests.exceptions.InvalidHeader as error:  # its text quotes a value, which may be secret
+            except requests.exceptions.InvalidHeader:  # its text quotes a value, which may be secret
                 raise ValueError(f"headers: the field {name!r} has a name or a value that is not allowed") from None
             for part in (name, content):
                 # Earlier releases of requests let a line end at the very end pass.

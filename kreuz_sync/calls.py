@@ -29,16 +29,18 @@ class Call:
     attempts: sends put on the wire, over all hops. waited: seconds spent waiting, for a
     host's turn or before a retry. user_agent: the one that rotation chose for all its hops,
     None if it was not asked yet. heeds_retry_after: whether the host is paused when an answer
-    has a Retry-After.
+    has a Retry-After. credential_fields: the names of fields that hold credentials, besides
+    Authorization, in any of its requests.
     """
 
-    __slots__ = ("attempts", "heeds_retry_after", "user_agent", "waited")
+    __slots__ = ("attempts", "credential_fields", "heeds_retry_after", "user_agent", "waited")
 
     def __init__(self) -> None:
         self.attempts = 0
         self.waited = 0.0
         self.user_agent: str | None = None
         self.heeds_retry_after = True
+        self.credential_fields: tuple[str, ...] = ()
 
 
 # The call that this thread is inside a stack for.

@@ -77,6 +77,8 @@ class HeaderAuth(Setting, AuthBase):
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         request.headers[self.name] = self.value
+        noted: tuple[str, ...] = getattr(request, "credential_fields", ())
+        request.credential_fields = (*noted, self.name)  # type: ignore[attr-defined]
         return request
 
 

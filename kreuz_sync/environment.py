@@ -12,11 +12,11 @@ import os
 import sys
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 from requests.utils import get_environ_proxies, get_netrc_auth
 
-from .clock import SYSTEM_CLOCK
+from .clock import SYSTEM_CLOCK, Clock
+from .urls import site_of
 
 HOSTS_KEPT = 4096
 YOUNG_S = 1.0  # file systems count time in ticks of up to some milliseconds, a few in whole seconds
@@ -33,7 +33,8 @@ class Environment:
     that still fills an old one does no harm. So there is no lock.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self._seen = _Snapshot({})
 
     def proxies(self, url: str, no_proxy: str | None) -> dict[str, str]:
@@ -41,7 +42,7 @@ class Environment:
         if _PROXIES_ELSEWHERE:
             return dict(get_environ_proxies(url, no_proxy=no_proxy))
         known = self._now().proxies
-        key = (_site(url), no_proxy)
+        key = (site_of(url), no_proxy)
         found = known.get(key)
         if found is None:
             found = _keep(known, key, dict(get_environ_proxies(url, no_proxy=no_proxy)))
@@ -62,10 +63,10 @@ class Environment:
         known = snapshot.netrc
         if not any(state):
             return None
-        if any(file is not None and abs(SYSTEM_CLOCK.wall() - file[0] / 1e9) < YOUNG_S for file in state):
+        if any(file is not None and abs(self._clock.wall() - max(file[:2]) / 1e9) < YOUNG_S for file in state):
             # Written a moment ago: a second write of the same length may carry the same time.
             return get_netrc_auth(url)
-        key = _site(url)
+        key = site_of(url)
         if key not in known:
             _keep(known, key, get_netrc_auth(url))
         found: tuple[str, str] | None = known[key]
@@ -102,20 +103,13 @@ def _variables() -> Mapping[Any, Any]:
     return data if data is not None else dict(os.environ)
 
 
-def _file_state(path: str) -> tuple[int, int, int] | None:
+def _file_state(path: str) -> tuple[int, ...] | None:
     try:
         found = os.stat(path)
     except (OSError, ValueError):
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
-
-
-def _site(url: str) -> str:
-    """Scheme, host and port: what the look-ups depend on."""
-    end = url.find("/", 8)
-    site = url if end < 0 else url[:end]
-    # A query may follow the host at once, and user information may stand before it.
-    return site if "@" not in site and "?" not in site and "#" not in site else urlsplit(url)[:2].__repr__()
+    # The change time also tells of permissions, and of a modification time that was put back.
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev
 
 
 def _keep(known: dict[Any, Any], key: Any, value: Any) -> Any:

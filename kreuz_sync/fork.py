@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import weakref
 from typing import Protocol
@@ -24,7 +25,9 @@ def renew_in_child(thing: Renewable) -> None:
 
 def _in_child() -> None:
     for thing in list(_renewables):
-        thing.after_fork()
+        # What one of them cannot do must not keep the others' locks from being made anew.
+        with contextlib.suppress(Exception):
+            thing.after_fork()
 
 
 if hasattr(os, "register_at_fork"):

@@ -16,8 +16,27 @@ from requests.sessions import merge_hooks, merge_setting
 from requests.structures import CaseInsensitiveDict
 
 from .auth import OriginAuth
-from .credentials import noting
+from .calls import current
+from .credentials import credential_fields, noting
 from .environment import Environment
+
+
+class Prepared(requests.PreparedRequest):
+    """A request that knows which of its fields are credentials, and whose copies know it too.
+
+    credential_fields: names besides Authorization. credential_hooks: response hooks that answer
+    challenges.
+    """
+
+    credential_fields: tuple[str, ...] = ()
+    credential_hooks: tuple[Any, ...] = ()
+
+    def copy(self) -> Prepared:
+        """As requests' own."""
+        copy: Any = super().copy()
+        copy.__class__ = Prepared
+        copy.credential_fields, copy.credential_hooks = self.credential_fields, self.credential_hooks
+        return cast(Prepared, copy)
 
 
 class RememberingSession(requests.Session):
@@ -43,7 +62,7 @@ class RememberingSession(requests.Session):
         auth = self._auth_for(request)
         if callable(auth):
             auth = noting(auth)
-        prepared = requests.PreparedRequest()
+        prepared = Prepared()
         prepared.prepare(
             method=(request.method or "").upper(),
             url=request.url,
@@ -56,6 +75,8 @@ class RememberingSession(requests.Session):
             cookies=self._cookies_for(request),
             hooks=merge_hooks(request.hooks, self.hooks),
         )
+        if LINE_ENDS_PASS:
+            _refuse_line_ends(prepared.headers)
         return prepared
 
     def merge_environment_settings(self, url: Any, proxies: Any, stream: Any, verify: Any, cert: Any) -> Any:
@@ -76,15 +97,19 @@ class RememberingSession(requests.Session):
 
     def rebuild_auth(self, prepared_request: Any, response: Any) -> None:
         """Leave credentials behind when a redirect leaves their origin; take the netrc file's for the new one."""
-        fields = getattr(response.request, "credential_fields", ())
         if self.should_strip_auth(response.request.url, prepared_request.url):
+            call = current.get()
+            # A session's own auth is named for requests that it did not prepare itself.
+            fields = {
+                *getattr(prepared_request, "credential_fields", ()),
+                *getattr(response.request, "credential_fields", ()),
+                *(call.credential_fields if call is not None else ()),
+                *credential_fields(self.auth),
+            }
             for name in ("Authorization", *fields):
                 prepared_request.headers.pop(name, None)
-            _drop_hooks(prepared_request, getattr(response.request, "credential_hooks", ()))
-        else:
-            # A field that a layer added to its own copy only is not there yet.
-            prepared_request.credential_fields = tuple(name for name in fields if name in prepared_request.headers)
-            prepared_request.credential_hooks = getattr(response.request, "credential_hooks", ())
+            _drop_hooks(prepared_request, getattr(prepared_request, "credential_hooks", ()))
+            prepared_request.credential_fields = ()
         if "Authorization" not in prepared_request.headers:
             found = self._netrc_auth(prepared_request.url)
             if found is not None:
@@ -102,9 +127,11 @@ class RememberingSession(requests.Session):
         url = _text(request.url)
         if self._origin_auth is not None and self._origin_auth.covers(url):
             return _as_given  # the layer adds them
-        if "@" in url and any(requests.utils.get_auth_from_url(url)):
+        if "@" in url and _has_user_info(url):
             return None  # requests takes them from the URL
-        return None if "Authorization" in self.headers else self._netrc_auth(url)
+        if any(_lower(name) == "authorization" for name in self.headers or ()):
+            return None
+        return self._netrc_auth(url)
 
     def _netrc_auth(self, url: str) -> tuple[str, str] | None:
         if not self.trust_env or (self._origin_auth is not None and self._origin_auth.covers(url)):
@@ -116,7 +143,7 @@ class RememberingSession(requests.Session):
         return merge_setting(request.params, self.params) if self.params else request.params or ""
 
     def _headers_for(self, request: requests.Request) -> Any:
-        if not request.headers and None not in self.headers.values():
+        if not request.headers and self.headers and None not in self.headers.values():
             return self.headers  # preparing copies it
         return merge_setting(request.headers, self.headers, dict_class=CaseInsensitiveDict)
 
@@ -125,6 +152,32 @@ class RememberingSession(requests.Session):
         if not isinstance(own, CookieJar):
             own = cookiejar_from_dict(own)
         return cast(RequestsCookieJar, merge_cookies(merge_cookies(RequestsCookieJar(), self.cookies), own))
+
+
+def _has_user_info(url: str) -> bool:
+    try:
+        return any(requests.utils.get_auth_from_url(url))
+    except ValueError:  # requests will say what is wrong with it
+        return True
+
+
+def _line_ends_pass() -> bool:
+    """Whether this requests lets a line end at the very end of a field pass, as releases before 2.32 do."""
+    try:
+        requests.utils.check_header_validity(("a", "b\n"))
+    except requests.exceptions.InvalidHeader:
+        return False
+    return True
+
+
+LINE_ENDS_PASS = _line_ends_pass()
+
+
+def _refuse_line_ends(fields: Any) -> None:
+    # http.client would refuse it later, and quote the value.
+    for name, value in fields.items():
+        if value[-1:] in ("\n", "\r", b"\n", b"\r"):
+            raise requests.exceptions.InvalidHeader(f"a line end at the end of the field {name!r}")
 
 
 def _as_given(request: requests.PreparedRequest) -> requests.PreparedRequest:

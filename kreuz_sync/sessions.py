@@ -13,7 +13,7 @@ from . import arguments, checks
 from .arguments import UNSET, Kind, Timeout
 from .auth import OriginAuth
 from .calls import Call, current, next_hop
-from .errors import KreuzError, TooManyRedirects, portable
+from .errors import TooManyRedirects, portable
 from .order import polite_order
 from .preparing import RememberingSession
 from .response import REASON_SHOWN, Response, adopt
@@ -181,7 +181,7 @@ class Session(RememberingSession):
                 *(allow_redirects, proxies, hooks, stream, verify, cert, json),
             )
         except _QUOTING_ERRORS as error:
-            if isinstance(error, KreuzError):
+            if type(error) not in _QUOTING_ERRORS:
                 raise
             raise _without_secrets(error) from None
         return cast(Response, response)
@@ -194,11 +194,12 @@ class Session(RememberingSession):
         if is_hop:
             next_hop.set(None)
         call = call or Call()
+        call.credential_fields += getattr(request, "credential_fields", ())
         token = current.set(call)
         try:
             response = adopt(super().send(request, **options))
         except _QUOTING_ERRORS as error:
-            if isinstance(error, KreuzError):
+            if type(error) not in _QUOTING_ERRORS:
                 raise
             raise _without_secrets(error) from None
         except theirs.TooManyRedirects as error:

@@ -59,7 +59,7 @@ def stack(transport: BaseAdapter, *layers: Layer) -> BaseAdapter:
 
 def copy_request(request: requests.PreparedRequest) -> requests.PreparedRequest:
     """A copy whose header fields may be changed. The body is shared: it may be a stream."""
-    copy = requests.PreparedRequest()
+    copy = type(request).__new__(type(request))
     copy.__dict__.update(request.__dict__)
     copy.headers = request.headers.copy()
     return copy
@@ -88,19 +88,19 @@ class Stack(BaseAdapter):
         verify: bool | str = True,
         cert: Any = None,
         proxies: dict[str, str] | None = None,
+        **more: Any,
     ) -> Response:
         call = current.get()
         if call is None:  # mounted on a session that is not ours
             token = current.set(Call())
             try:
-                return self.send(request, stream, timeout, verify, cert, proxies)
+                return self.send(request, stream, timeout, verify, cert, proxies, **more)
             finally:
                 current.reset(token)
         attempts, waited = call.attempts, call.waited
         try:
-            response = adopt(
-                self._head.send(request, stream=stream, timeout=timeout, verify=verify, cert=cert, proxies=proxies)
-            )
+            options = {"stream": stream, "timeout": timeout, "verify": verify, "cert": cert, "proxies": proxies, **more}
+            response = adopt(self._head.send(request, **options))
         except KreuzError as error:
             error.attempts = error.attempts or call.attempts - attempts
             error.waited = call.waited - waited

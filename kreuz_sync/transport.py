@@ -130,4 +130,7 @@ class Transport(LayerAdapter):
         """Let go of the parent's sockets: two processes on one connection read each other's answers."""
         inner: Any = self.inner
         if hasattr(inner, "__setstate__"):
-            inner.__setstate__(inner.__getstate__())  # requests' adapters make new pools when unpickled
+            try:
+                inner.__setstate__(inner.__getstate__())  # requests' adapters make new pools when unpickled
+            except Exception:  # one that does not pickle
+                inner.close()

@@ -16,23 +16,36 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 SECRET_QUERY_NAMES = frozenset(
     "AWSAccessKeyId Signature sig X-Goog-Signature X-Amz-Signature X-Amz-Credential X-Amz-Security-Token "
     "access_token api_key apikey auth client_secret code key password passwd pwd refresh_token secret session "
-    "sessionid jsessionid phpsessid sid id_token signature token".split()
+    "auth_token jwt private_token sessionid jsessionid phpsessid sid id_token signature token".split()
 )
 _FOLDED_SECRET_NAMES = frozenset(name.lower() for name in SECRET_QUERY_NAMES)
 
 _USER_INFO = re.compile(r"(?<=//)[^/?#]*@")
-_LIKE_USER_INFO = re.compile(r"[^\s/'\"@]+:[^\s/'\"@]*@")
+_LIKE_USER_INFO = re.compile(r"(?<=//)[^\s'\"?#]*@|[^\s/'\"@]+:[^\s/'\"@]*@")
 _QUERY_PAIR = re.compile(r"(?<=[?&;#])([^=&;#]+)=([^&;#]*)")
 
 
-@lru_cache(maxsize=4096)
+def site_of(url: str) -> str:
+    """`url` up to its path: what hosts and origins are read from, short enough to be remembered by."""
+    end = url.find("/", url.find("//") + 2)
+    site = url if end < 0 else url[:end]
+    for mark in "?#":  # either may follow the host at once
+        site = site.partition(mark)[0]
+    return site
+
+
 def host_of(url: str) -> str:
     """The host of `url` as one name: lower case, IDNA, no trailing dot, no port, no brackets.
 
     Every sub-domain is a host of its own, and every port and scheme of a host is the same
     host: a pace belongs to the machine behind the name. A URL without a host gives "".
     """
-    return canonical_host(urlsplit(url).hostname or "")
+    return _host_of_site(site_of(url))
+
+
+@lru_cache(maxsize=4096)
+def _host_of_site(site: str) -> str:
+    return canonical_host(urlsplit(site).hostname or "")
 
 
 def canonical_host(name: str) -> str:
@@ -40,19 +53,25 @@ def canonical_host(name: str) -> str:
     name = name.strip("[]").lower().rstrip(".")
     if name.isascii():
         return name
+    import idna  # requests has it, and prepares URLs with it in just this way
+
     try:
-        return name.encode("idna").decode("ascii")
+        return idna.encode(name, uts46=True).decode("ascii")
     except UnicodeError:  # not a name that can be looked up; it is still one key
         return name
 
 
-@lru_cache(maxsize=4096)
 def origin_of(url: str) -> str:
     """`scheme://host:port` of `url`, the port always written (RFC 9110, section 4.3.1).
 
     Credentials belong to an origin: another scheme, host or port is another one.
     """
-    parts = urlsplit(url)
+    return _origin_of_site(site_of(url))
+
+
+@lru_cache(maxsize=4096)
+def _origin_of_site(site: str) -> str:
+    parts = urlsplit(site)
     scheme = parts.scheme.lower()
     port = parts.port if parts.port is not None else DEFAULT_PORTS.get(scheme, 0)
     return f"{scheme}://{canonical_host(parts.hostname or '')}:{port}"

@@ -28,10 +28,10 @@ from .errors import (
     RetriesExhausted,
     SslError,
 )
-from .urls import redact
+from .urls import redact, redact_text
 
 LINKS_FOLLOWED = 20
-REASON_SHOWN = 200
+REASON_SHOWN = 1000
 
 _NAME_RESOLUTION: tuple[type[BaseException], ...] = (
     socket.gaierror,
@@ -61,27 +61,33 @@ _IN_CHAIN: tuple[tuple[tuple[type[BaseException], ...], type[KreuzError], str], 
 )
 
 
-def translate(error: Exception, request: requests.PreparedRequest) -> KreuzError | None:
+def translate(error: Exception, request: requests.PreparedRequest) -> requests.RequestException | None:
     """The typed error for `error`, its cause set; None for one that should pass as it is.
 
     Only requests' and urllib3's own classes are translated: a subclass that a user's adapter
     raises is what the user's code looks for.
     """
-    kind = type(error)
-    if kind in _PLAIN:
-        found, what = _PLAIN[kind]
-    elif kind is theirs.ConnectionError:
-        found, what = _by_chain(error)
-    elif kind.__module__ == lower.__name__:
-        found, what = _by_chain(error)
-    else:
+    found = _named(error)
+    if found is None:
         return None
+    kind, what = found
     root = _root(error)
-    text = f"{request.method} {redact(request.url or '')}: {what}{_reason(root)}"
-    typed = found(text, request=request, response=getattr(error, "response", None))
+    text = f"{request.method} {redact(request.url or '')}: {what}{_reason(root, error)}"
+    typed = kind(text, request=request, response=getattr(error, "response", None))
     typed.__cause__ = root
     typed.__suppress_context__ = True
     return typed
+
+
+def _named(error: Exception) -> tuple[type[requests.RequestException], str] | None:
+    if isinstance(error, lower.LocationValueError):
+        return theirs.InvalidURL, "no such host can exist"
+    kind = type(error)
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    if kind is theirs.ConnectionError or kind.__module__ == lower.__name__:
+        return _by_chain(error)
+    return None
 
 
 def chain(error: BaseException) -> Iterator[BaseException]:
@@ -118,6 +124,8 @@ def _root(error: BaseException) -> BaseException | None:
     return (system or shown or [None])[-1]
 
 
-def _reason(root: BaseException | None) -> str:
+def _reason(root: BaseException | None, error: BaseException) -> str:
     text = getattr(root, "strerror", None) or (str(root) if root is not None else "")
-    return f" ({redact(str(text))[:REASON_SHOWN]})" if text else ""
+    if root is None and error.args and isinstance(error.args[0], str):
+        text = error.args[0]  # a test double's, or a user's adapter's: the one thing it has to say
+    return f" ({redact_text(str(text))[:REASON_SHOWN]})" if text else ""

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 import requests
+from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase, HTTPBasicAuth, HTTPDigestAuth
 
 from kreuz_sync import errors
@@ -344,6 +345,86 @@ class TestRedirects:
         with Session(throttle=None, auth={first.url("").rstrip("/"): HeaderAuth("X-Key", "k")}) as session:
             session.get(start, headers={"X-Key": "mine"})
         assert fields(first, "X-Key")[0] == "mine" and fields(second, "X-Key") == [None]
+
+
+class TestWhatAnAuthPutsThere:
+    """Whatever an auth writes is a credential, though it does not say so."""
+
+    @pytest.fixture
+    def elsewhere(self, server, second_server):
+        """Where a redirect to another origin ends."""
+        server.route("/out", redirect(second_server.url("/in")))
+        server.route("/round", redirect("/there"))
+        return second_server
+
+    @staticmethod
+    def own_field(request):
+        request.headers["X-Token"] = "s3cret"
+        return request
+
+    @pytest.mark.parametrize("where", ["session", "call"])
+    def test_a_callables_own_field_stays_at_its_origin(self, server, elsewhere, where):
+        session = Session(throttle=None, auth=self.own_field if where == "session" else None)
+        call = {} if where == "session" else {"auth": self.own_field}
+        with session:
+            session.get(server.url("/out"), **call)
+            session.get(server.url("/round"), **call)
+        assert "X-Token" not in elsewhere.last.fields
+        assert [request.fields.get("X-Token") for request in server.requests] == ["s3cret"] * 3
+
+    def test_a_mapped_key_survives_a_redirect_within_its_origin(self, server, elsewhere):
+        with Session(throttle=None, auth={server.url("").rstrip("/"): HeaderAuth("X-Api-Key", "k")}) as session:
+            session.get(server.url("/round"))
+            session.get(server.url("/out"))
+        assert [request.fields.get("X-Api-Key") for request in server.requests] == ["k"] * 3
+        assert "X-Api-Key" not in elsewhere.last.fields
+
+    def test_digest_does_not_answer_another_origins_challenge(self, server, elsewhere):
+        """Neither the user's name nor a hash of the password goes there."""
+        elsewhere.route("/in", DigestAuth("user", "s3cret"))
+        with Session(throttle=None) as session:
+            response = session.get(server.url("/out"), auth=HTTPDigestAuth("user", "s3cret"))
+        assert response.status_code == 401
+        assert all("Authorization" not in request.fields for request in elsewhere.requests)
+
+    @pytest.mark.parametrize("how", ["adapter copies", "hook sends again", "caller copies", "requests prepares"])
+    def test_a_copy_of_the_request_keeps_them_at_their_origin(self, server, elsewhere, how):
+        class Copying(HTTPAdapter):
+            def send(self, request, **options):
+                return super().send(request.copy(), **options)
+
+        def again(response, **options):
+            if response.url.endswith("/out") and response.request.headers.get("X-Again") is None:
+                request = response.request.copy()
+                request.headers["X-Again"] = "1"
+                return response.connection.send(request, **options)
+            return None
+
+        key = HeaderAuth("X-Api-Key", "s3cret")
+        with Session(throttle=None, auth=None if how == "requests prepares" else key) as session:
+            url = server.url("/out")
+            if how == "adapter copies":
+                session.mount("http://", Copying())
+                response = session.get(url)
+            elif how == "hook sends again":
+                response = session.get(url, hooks={"response": again})
+            elif how == "caller copies":
+                response = session.send(session.prepare_request(requests.Request("GET", url)).copy())
+            else:
+                response = session.send(requests.Request("GET", url, auth=key).prepare())
+        assert server.requests[0].fields["X-Api-Key"] == "s3cret"
+        assert "X-Api-Key" not in elsewhere.last.fields
+        assert b"s3cret" not in pickle.dumps(response)
+
+    def test_a_hook_of_the_callers_own_follows_all_the_same(self, server, elsewhere):
+        seen = []
+        with Session(throttle=None) as session:
+            session.get(
+                server.url("/out"),
+                auth=HTTPDigestAuth("user", "s3cret"),
+                hooks={"response": lambda response, **_: seen.append(response.status_code)},
+            )
+        assert len(seen) == 2
 
 
 class TestWhoseGoFirst:

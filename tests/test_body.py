@@ -36,6 +36,8 @@ class TestLength:
             (200, "GET", {"Content-Length": "٢"}, None),
             (200, "GET", {"Content-Length": "9" * 5000}, None),
             (200, "GET", {"Content-Length": "20", "Transfer-Encoding": "chunked"}, None),
+            (200, "GET", {"Content-Length": "20", "Transfer-Encoding": "gzip, Chunked"}, None),
+            (200, "GET", {"Content-Length": "20", "Transfer-Encoding": "identity"}, 20),
             (200, "GET", {}, None),
             (200, "HEAD", {"Content-Length": "20"}, None),
             (204, "GET", {"Content-Length": "20"}, None),

@@ -1,12 +1,16 @@
 """Answers that nobody will read."""
 
+import gzip
 import io
 
 import pytest
 
+from kreuz_sync import Retry, Session
 from kreuz_sync.retry.discard import DRAIN_BYTES, discard
 
 from .fakes import FakeClock, prepared, respond
+from .loopback import answer as answer_of
+from .loopback import sequence
 
 
 class Slow(io.BytesIO):
@@ -28,6 +32,23 @@ def answer(size, clock, pause=0.0):
     response = respond(prepared(), 503, {"Content-Length": str(size)})
     response.raw._fp = Slow(b"x" * size, clock, pause)
     return response, response.raw._fp
+
+
+class TestReadAlready:
+    """A body that was read inside the attempt, whole or not, is left alone."""
+
+    def test_a_retry_of_a_compressed_answer(self, server):
+        """urllib3 refuses to go on undecoded where it has decoded."""
+        packed = gzip.compress(b"busy" * 50)
+        fields = {"Content-Encoding": "gzip"}
+        whole = answer_of(503, packed, fields)
+        cut = answer_of(200, packed, fields, cut=20)
+        cut_in_a_chunk = answer_of(200, packed, fields, chunks=[packed[:9]], cut=9)
+        for first in (whole, cut, cut_in_a_chunk):
+            url = server.route("/", sequence(first, answer_of(200, gzip.compress(b"here"), fields)))
+            with Session(throttle=None, retry=Retry(2, base=0)) as session:
+                response = session.get(url)
+            assert (response.content, response.attempts) == (b"here", 2)
 
 
 class TestDiscard:

@@ -1,12 +1,15 @@
 """What is remembered of the environment, and that every change is seen at the next call."""
 
 import os
+import time
 
 import pytest
 from requests.utils import get_environ_proxies
 
 from kreuz_sync import environment
 from kreuz_sync.environment import Environment
+
+from .fakes import FakeClock
 
 URL = "http://example.test/a"
 
@@ -117,7 +120,7 @@ class TestCaBundle:
 class TestNetrc:
     def test_it_is_read_once_a_host(self, netrc_file, counted):
         netrc_file("machine example.test login me password pw\n")
-        known = Environment()
+        known = Environment(FakeClock(wall=time.time() + 100))
         assert [known.netrc_auth(URL) for _ in range(3)] == [("me", "pw")] * 3
         assert known.netrc_auth("http://other.test/") is None
         assert counted["get_netrc_auth"] == 2
@@ -142,6 +145,16 @@ class TestNetrc:
         for password in ("one", "two", "six"):
             netrc_file(f"machine example.test login me password {password}\n", age_s=0)
             assert known.netrc_auth(URL) == ("me", password)
+
+    def test_a_file_written_in_place_whose_time_was_put_back_is_seen(self, netrc_file):
+        """As `rsync --inplace -t` does: the same length, the same modification time."""
+        path = netrc_file("machine example.test login me password one\n")
+        known = Environment(FakeClock(wall=time.time() + 100))
+        assert known.netrc_auth(URL) == ("me", "one")
+        before = path.stat()
+        path.write_text("machine example.test login me password two\n")
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert known.netrc_auth(URL) == ("me", "two")
 
     def test_another_file_named_by_the_environment_is_seen(self, netrc_file, tmp_path, monkeypatch):
         netrc_file("machine example.test login me password pw\n")

@@ -82,6 +82,12 @@ class TestPickling:
         error = kind("it failed", request=prepared(**SECRET_REQUEST))
         assert b"s3cret" not in pickle.dumps(error)
 
+    def test_a_response_leaves_user_information_behind(self):
+        response = adopt(respond(prepared(**SECRET_REQUEST), 200))
+        pickled = pickle.dumps(response)
+        assert b"s3cret" not in pickled
+        assert pickle.loads(pickled).url == "http://example.test/"
+
     def test_configured_credential_fields_stay_behind_too(self):
         request = prepared(headers={"X-Api-Key": "s3cret"})
         request.credential_fields = ("X-Api-Key",)

@@ -25,6 +25,7 @@ from kreuz_sync.transport import Transport
 
 from .fakes import FakeClock, ScriptedAdapter, prepared
 from .loopback import answer, cut, cut_chunked, hang_up, json_answer, reset, sequence, silent
+from .waiting import Worker
 
 
 def stacked(*answers, clock=None, layers=(), **settings):
@@ -234,6 +235,36 @@ class TestRetryAfter:
     @pytest.mark.parametrize("value", ["", "soon", "-5", "1e3", "\u0663"])
     def test_one_that_cannot_be_read_changes_nothing(self, value):
         assert sends((503, {"Retry-After": value}, b""), 200)[2] == [0.1]
+
+
+class TestHeedless:
+    def test_without_respect_the_field_is_ignored_altogether(self):
+        """Neither the retry waits for it nor the host is paused."""
+        clock = FakeClock()
+        session = Session(
+            throttle=Throttle(0, clock=clock),
+            retry=Retry(1, base=0.5, respect_retry_after=False, clock=clock),
+            adapter=ScriptedAdapter((503, {"Retry-After": "3600"}, b""), 200),
+        )
+        assert session.get("http://example.test/").status_code == 200
+        assert clock.waits == pytest.approx([0.5])
+        assert session.throttle.wait_for("example.test") == 0
+
+    def test_a_closed_session_says_for_which_request(self):
+        pause_at = threading.Event()
+
+        class Closing(FakeClock):
+            def wait(self, condition, seconds):
+                pause_at.set()
+                condition.wait(seconds)
+
+        session = Session(throttle=None, retry=Retry(1, base=30, clock=Closing()), adapter=ScriptedAdapter(503))
+        worker = Worker(session.get, "http://example.test/")
+        assert pause_at.wait(10)
+        session.close()
+        with pytest.raises(errors.SessionClosed) as caught:
+            worker.outcome()
+        assert caught.value.request.url == "http://example.test/"
 
 
 class TestTheEnd:

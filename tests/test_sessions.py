@@ -80,12 +80,15 @@ class TestArguments:
             ("pool_maxsize", 0, ValueError),
             ("layers", "throttle", TypeError),
             ("layers", [1], TypeError),
+            ("layers", [lambda inner: None], TypeError),
+            ("throttle", 10**400, ValueError),
+            ("headers", {"Authorization": "s3cret\n"}, ValueError),
         ],
     )
     def test_a_wrong_one_fails_at_once_and_is_named(self, name, value, error):
         with pytest.raises((error, requests.exceptions.InvalidHeader)) as caught:
             Session(**{name: value})
-        assert name in str(caught.value) or name == "headers"
+        assert name in str(caught.value) and "s3cret" not in str(caught.value)
 
     def test_an_unknown_keyword_is_an_error(self):
         with pytest.raises(TypeError, match="delay"):
@@ -150,6 +153,11 @@ class TestMount:
             session.get("http://special.test/")
         assert len(wire.requests) == 3 and clock.waits == [1, 1]
 
+    def test_options_that_only_an_adapter_knows_reach_it(self, quick):
+        session, wire = quick()
+        session.send(session.prepare_request(requests.Request("GET", URL)), colour=1)
+        assert wire.options[0]["colour"] == 1
+
     def test_all_mounts_share_one_pace(self):
         session = Session(throttle=Throttle(1, clock=(clock := FakeClock())))
         for path in ("a", "b"):
@@ -199,6 +207,24 @@ class TestMount:
             assert session.get(url).status_code == 503
         assert len(server.requests) == 2
         assert len([one for one in caplog.records if one.name.startswith("kreuz_sync")]) == 1
+
+    @pytest.mark.parametrize("through_the_session", [True, False])
+    def test_nor_those_that_it_is_given_later(self, server, through_the_session):
+        url = server.route("/", 503)
+        adapter = HTTPAdapter()
+        with Session(throttle=None, retry=Retry(attempts=1, base=0)) as session:
+            session.mount("http://", adapter)
+            later = session.get_adapter(url) if through_the_session else adapter
+            later.max_retries = urllib3.Retry(2, status_forcelist=[503])
+            assert session.get(url).status_code == 503
+        assert len(server.requests) == 2
+
+    @pytest.mark.parametrize("value", [None, object(), HTTPAdapter])
+    def test_what_is_no_adapter_is_refused(self, value):
+        with pytest.raises(TypeError, match="adapter"):
+            Session().mount("http://", None if value is HTTPAdapter else value)
+        with pytest.raises(TypeError, match="adapter"):
+            Session().mount_raw("http://", object())
 
     def test_without_our_retry_an_adapters_own_is_left_alone(self, server):
         url = server.route("/", 503)
@@ -277,6 +303,42 @@ class TestSecretsInUrls:
         with pytest.raises((requests.exceptions.InvalidSchema, requests.exceptions.InvalidURL, ValueError)) as caught:
             session.get(url)
         assert "s3cret" not in str(caught.value)
+
+    def test_headers_may_be_none_as_in_requests(self, quick):
+        session, wire = quick()
+        session.headers = None
+        session.get(URL, headers={"A": "1"})
+        session.get(URL)
+        assert wire.requests[0].headers["A"] == "1"
+
+    def test_a_field_with_a_bad_value_is_not_quoted(self, quick):
+        session, _ = quick()
+        with pytest.raises(requests.exceptions.InvalidHeader) as caught:
+            session.get(URL, headers={"Authorization": " s3cret\n"})
+        assert "s3cret" not in str(caught.value)
+
+    def test_what_such_an_error_pickles_has_none(self, quick):
+        session, _ = quick()
+        with pytest.raises(requests.exceptions.InvalidSchema) as caught:
+            session.get("foo://h.test/", headers={"Authorization": "s3cret"})
+        assert b"s3cret" not in pickle.dumps(caught.value)
+
+    def test_a_users_own_subclass_of_such_an_error_passes_as_it_is(self, quick):
+        class Theirs(requests.exceptions.InvalidURL):
+            def __init__(self, url, code):
+                super().__init__(url)
+                self.code = code
+
+        session, _ = quick(Theirs("x", 7))
+        with pytest.raises(Theirs) as caught:
+            session.get(URL)
+        assert caught.value.code == 7
+
+    @pytest.mark.parametrize("url", ["http://u:p@[::1", "http://u:x@[bad]/"])
+    def test_a_url_that_cannot_be_read_is_requests_own_error(self, quick, url):
+        session, _ = quick()
+        with pytest.raises(requests.exceptions.InvalidURL):
+            session.get(url)
 
     def test_prepared_requests_too(self, quick):
         session, _ = quick()

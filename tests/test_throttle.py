@@ -54,6 +54,7 @@ class TestArguments:
             ("max_crawl_delay", math.inf, ValueError),
             ("max_retry_after", -1, ValueError),
             ("first_backoff", 0, ValueError),
+            ("clock", 5, TypeError),
         ],
     )
     def test_a_wrong_one_is_named(self, name, value, error):

@@ -1,5 +1,6 @@
 """The throttle as a layer: what it is told of each attempt, and what it gives back when."""
 
+import contextlib
 import gc
 import io
 import time
@@ -228,6 +229,24 @@ class TestPauses:
         wired.send()
         wired.send("http://other.test/")
         assert wired.clock.waits == []
+
+
+class TestDeadHosts:
+    def test_connections_that_fail_slow_the_host_down_and_cut_bodies_do_not(self):
+        for error, delay in ((requests.ConnectionError("refused"), 2.0), (requests.ReadTimeout("slow"), 1.0)):
+            wired = Wired(error, delay=1.0)
+            for _ in range(5):
+                with pytest.raises(requests.RequestException):
+                    wired.send()
+            assert wired.throttle.delay_for("example.test") == delay
+
+    def test_an_answer_between_starts_the_count_anew(self):
+        refused = requests.ConnectionError("refused")
+        wired = Wired(*[refused] * 4, 200, *[refused] * 4, 200, delay=1.0)
+        for _ in range(10):
+            with contextlib.suppress(requests.RequestException):
+                wired.send()
+        assert wired.throttle.delay_for("example.test") == 1.0
 
 
 class TestStreams:

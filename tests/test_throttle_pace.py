@@ -24,6 +24,42 @@ def after(subject, *statuses, raised=math.inf):
     return seen
 
 
+class TestUnreachable:
+    """Five connections in a row that fail double the delay; an answer starts the count anew."""
+
+    def failures(self, subject, count, **sent):
+        for _ in range(count):
+            subject.unreachable(now=NOW, **sent)
+        return subject.delay
+
+    def test_five_in_a_row_double_the_delay(self):
+        subject = pace(delay=0.1)
+        assert self.failures(subject, 4) == 0.1
+        assert self.failures(subject, 1) == 0.2
+        assert self.failures(subject, 5) == 0.4
+
+    def test_an_answer_between_starts_the_count_anew(self):
+        subject = pace(delay=0.1)
+        self.failures(subject, 4)
+        subject.answered(404, now=NOW)
+        assert self.failures(subject, 4) == 0.1
+
+    def test_from_no_delay_the_first_is_one_second_and_there_is_a_ceiling(self):
+        subject = pace(delay=0.0)
+        assert self.failures(subject, 5) == 1.0
+        assert self.failures(subject, 500) == 60.0
+
+    def test_failures_of_requests_sent_before_the_last_increase_are_part_of_it(self):
+        subject = pace(delay=0.1)
+        self.failures(subject, 5, raised=0)
+        assert self.failures(subject, 20, raised=0) == 0.2
+
+    def test_five_successes_end_it_as_after_429s(self):
+        subject = pace(delay=0.1)
+        self.failures(subject, 5)
+        assert after(subject, *[200] * 5)[-1] == 0.1
+
+
 class TestTurns:
     """A turn is a moment: a delay after the last start, or the end of a pause."""
 

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 import requests
+import urllib3
 from requests.adapters import HTTPAdapter
 
 from kreuz_sync.errors import BodyTooLarge, DataLoss
@@ -58,6 +59,15 @@ class TestBody:
             assert len(tolerant.send(prepared(url), stream=True, timeout=5).content) == 950
         finally:
             tolerant.close()
+
+    @pytest.mark.parametrize("reader", [lambda raw: raw.read(), lambda raw: b"".join(raw.stream(64)), list])
+    def test_a_cut_stream_does_not_pass_for_whole_where_raw_is_read(self, server, reader):
+        url = server.route("/", cut(b"x" * 100, 50))
+        exact = Stack([], Transport(HTTPAdapter()))
+        response = exact.send(prepared(url), stream=True, timeout=5)
+        with pytest.raises(urllib3.exceptions.ProtocolError):
+            reader(response.raw)
+        exact.close()
 
 
 class TestConnections:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kreuz_sync.urls import SECRET_QUERY_NAMES, host_of, origin_of, redact
+from kreuz_sync.urls import SECRET_QUERY_NAMES, host_of, origin_of, redact, redact_text, site_of
 
 
 class TestHost:
@@ -19,6 +19,10 @@ class TestHost:
             ("http://bücher.example/", "xn--bcher-kva.example"),
             ("http://BÜCHER.example/", "xn--bcher-kva.example"),
             ("http://[2001:DB8::1]:80/", "2001:db8::1"),
+            ("http://straße.de/", "xn--strae-oqa.de"),  # as requests sends it; IDNA 2003 says strasse.de
+            ("http://example.test?a=/b", "example.test"),
+            ("http://example.test#/b", "example.test"),
+            ("HTTP://example.test", "example.test"),
             ("mailto:nobody", ""),
         ],
     )
@@ -49,6 +53,15 @@ class TestOrigin:
         assert (origin_of(one) == origin_of(other)) is same
 
 
+class TestSite:
+    def test_long_urls_are_not_remembered(self):
+        """What is remembered of a URL is its host, however long the rest."""
+        for number in range(50):
+            host_of(f"http://h.test/{number}" + "x" * 100_000)
+            origin_of(f"http://h.test/{number}" + "x" * 100_000)
+        assert site_of("http://h.test/" + "x" * 100_000) == "http://h.test"
+
+
 class TestRedact:
     """What may be shown of a URL."""
 
@@ -61,6 +74,8 @@ class TestRedact:
             ("http://h/?TOKEN=t&x=1#f", "http://h/?TOKEN=REDACTED&x=1#f"),
             ("http://h/?next=http://u:p@other/", "http://h/?next=http://REDACTED@other/"),
             ("//u:p@h/", "//REDACTED@h/"),
+            ("http://h/#access_token=t&state=1", "http://h/#access_token=REDACTED&state=1"),
+            ("http://h/a;jsessionid=s3?q=1", "http://h/a;jsessionid=REDACTED"),
             ("http://h/a@b", "http://h/a@b"),
             ("http://h/?q=tokens&monkey=1", "http://h/?q=tokens&monkey=1"),
         ],
@@ -73,3 +88,16 @@ class TestRedact:
     def test_every_listed_name_is_redacted(self, name):
         """In any case: servers do not agree on it."""
         assert "s3cret" not in redact(f"http://h/?a=1&{name.upper()}=s3cret&{name}=s3cret")
+
+
+class TestRedactText:
+    @pytest.mark.parametrize(
+        ("text", "shown"),
+        [
+            ("Failed to parse: http://user:pa/ss3cret@host.test/", "Failed to parse: http://REDACTED@host.test/"),
+            ("found for 'me:s3cret@h.test'", "found for 'REDACTED@h.test'"),
+            ("nothing here", "nothing here"),
+        ],
+    )
+    def test_what_looks_like_a_password_goes(self, text, shown):
+        assert redact_text(text) == shown

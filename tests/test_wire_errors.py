@@ -153,6 +153,27 @@ class TestTranslate:
         with pytest.raises(errors.ConnectTimeout):
             stack.send(prepared())
 
+    @pytest.mark.parametrize(
+        "error",
+        [
+            requests.ConnectionError("boom"),
+            requests.ReadTimeout("boom"),
+            theirs.SSLError("boom"),
+            theirs.ChunkedEncodingError("boom, see http://me:s3cret@h.test/"),
+        ],
+    )
+    def test_what_a_test_double_has_to_say_is_said(self, error):
+        stack = Stack([], Transport(ScriptedAdapter(error)))
+        with pytest.raises(type(error), match="boom") as caught:
+            stack.send(prepared())
+        assert "s3cret" not in str(caught.value)
+
+    def test_a_host_that_cannot_exist_is_an_invalid_url(self, wire):
+        """Not a connection that failed, which would be tried again."""
+        for host in ("a..b", "x" * 70 + ".test"):
+            with pytest.raises(theirs.InvalidURL):
+                wire(f"http://{host}/")
+
     def test_a_chain_that_bites_its_tail_ends(self):
         one, two = OSError("one"), OSError("two")
         one.__cause__, two.__cause__ = two, one
