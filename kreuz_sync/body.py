@@ -7,6 +7,8 @@ counts (RFC 9110, section 8.6). Sizes are limited in decoded bytes: those fill t
 from __future__ import annotations
 
 import re
+import sys
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +17,7 @@ from requests import exceptions as theirs
 from urllib3.exceptions import InvalidChunkLength
 
 from .errors import BodyTimeout, BodyTooLarge, BrokenFraming, DataLoss, SslError, UndecodableBody
+from .fields import text
 from .urls import redact
 from .wire_errors import chain
 
@@ -62,7 +65,7 @@ def expected_length(response: Response) -> int | None:
         return None
     if _is_chunked(response):
         return None
-    values = {value.strip() for value in response.headers.get("Content-Length", "").split(",")}
+    values = {value.strip() for value in text(response.headers, "Content-Length").split(",")}
     if len(values) != 1:
         return None
     value = values.pop()
@@ -70,13 +73,66 @@ def expected_length(response: Response) -> int | None:
 
 
 def _is_chunked(response: Response) -> bool:
-    return "chunked" in response.headers.get("Transfer-Encoding", "").lower()
+    return "chunked" in text(response.headers, "Transfer-Encoding").lower()
+
+
+def is_over(response: Response) -> bool:
+    """True if nothing of the body is to come any more: it has been read, or there is none."""
+    return (
+        response._content_consumed
+        or response._content is not False
+        or response.raw is None
+        or has_no_body(response)
+        or expected_length(response) == 0
+    )
+
+
+def is_complete(response: Response) -> bool:
+    """True if a stream was read to its end, by whatever way, and its end was that of the body."""
+    if response._raw_ended is not None:
+        return response._raw_ended
+    return response._content_consumed and not getattr(response.raw, "length_remaining", None)
+
+
+def release_with_raw(response: Response) -> None:
+    """Have `response.release()` called when urllib3 gives the connection back: at the end of a body.
+
+    For readers of `response.raw` itself (`shutil.copyfileobj(response.raw, file)`), which we see
+    nothing else of. An iteration of ours goes on to check the body, and releases after that.
+    """
+    if not isinstance(response.raw, urllib3.HTTPResponse):
+        return
+    # Weak: a cycle would keep the sockets of forgotten responses until the next garbage collection.
+    watching, wire = weakref.ref(response), weakref.ref(response.raw)
+    before = vars(response.raw).get("release_conn")
+
+    def release_conn() -> None:
+        raw, response = wire(), watching()
+        if before is not None:
+            before()
+        elif raw is not None:
+            type(raw).release_conn(raw)
+        if raw is None or response is None:
+            return
+        if response._raw_ended is None:
+            response._raw_ended = not response._closed_early and _came_to_its_end(raw)
+        if not response._iterating:
+            response.release()
+
+    vars(response.raw)["release_conn"] = release_conn
+
+
+def _came_to_its_end(raw: urllib3.HTTPResponse) -> bool:
+    """True if a connection is given back for the end of its body, not for an error or a reader's change of mind."""
+    # urllib3 counts what is read only after it has given the connection back: http.client knows.
+    wire: Any = getattr(raw, "_original_response", None)
+    return sys.exc_info()[0] is None and wire is not None and wire.isclosed() and not wire.length
 
 
 def refuse_by_length(response: Response) -> None:
     """Raise BodyTooLarge before a byte is read, where the header section says enough."""
     limit = response.limits.max_body
-    if limit is None or response.headers.get("Content-Encoding", "identity") != "identity":
+    if limit is None or text(response.headers, "Content-Encoding") not in ("", "identity"):
         return
     expected = expected_length(response)
     if expected is not None and expected > limit:
@@ -109,9 +165,11 @@ def read(response: Response) -> None:
     response._content = b"".join(pieces)
 
 
-def checked(response: Response, chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Hand on `chunks`, and raise the typed error for what goes wrong among them or at their end."""
+def checked(response: Response, chunks: Iterable[bytes], asked: int | None = None) -> Iterator[bytes]:
+    """Hand on `chunks`, of `asked` bytes, and raise the typed error for what goes wrong among them or at their end."""
     limits = response.limits
+    response._iterating = True
+    peeked = False
     decoded = 0
     seen: list[bytes] | None = [] if limits.watch is not None else None
     try:
@@ -125,12 +183,17 @@ def checked(response: Response, chunks: Iterable[bytes]) -> Iterator[bytes]:
                 if decoded > limits.watched:
                     seen = None
             yield chunk
+    except GeneratorExit:
+        peeked = True  # the reader may go on with what is left
+        raise
     except theirs.ChunkedEncodingError as error:
         if _is_misframed(error):
             raise _data_loss(response, MISFRAMED, BrokenFraming) from _root(error)
         raise _data_loss(response, "the body broke off") from _root(error)
     except (ValueError, OverflowError) as error:  # http.client, on sizes of chunks that are none
         response.close()
+        if asked is not None and asked < 0:
+            raise  # the reader's own number
         raise _data_loss(response, MISFRAMED, BrokenFraming) from error
     except theirs.ContentDecodingError as error:
         text = f"{_what(response)}: the body is not in its Content-Encoding"
@@ -145,7 +208,9 @@ def checked(response: Response, chunks: Iterable[bytes]) -> Iterator[bytes]:
             if seen is not None and limits.watch is not None:
                 limits.watch(response, b"".join(seen))
     finally:
-        response.release()
+        response._iterating = False
+        if not peeked or response._raw_ended is not None:
+            response.release()
 
 
 def step(response: Response, wanted: int | None) -> int | None:
@@ -156,9 +221,10 @@ def step(response: Response, wanted: int | None) -> int | None:
     """
     if response.limits.max_body is None:
         return wanted
-    codings = (
-        response.headers.get("Content-Encoding", "").count(",") + 1 if "Content-Encoding" in response.headers else 0
-    )
+    coding = text(response.headers, "Content-Encoding")
+    codings = coding.count(",") + 1 if coding else 0
+    if wanted is not None and wanted < 0:
+        wanted = None  # as in urllib3 2
     most = CHUNK if codings == 0 or _DECODES_IN_STEPS else STEP_OF_CODINGS.get(codings, 1)
     return most if wanted is None else min(wanted, most)
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from datetime import timezone
 from email.utils import parsedate_to_datetime
+from typing import Any
 
 # ASCII digits only: str.isdigit and int() take far more. Decimals exist in the wild.
 _DELAY = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
@@ -16,6 +17,19 @@ _DELAY = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
 _ENDLESS = re.compile(r"[0-9]{16,}(?:\.[0-9]*)?")
 ENDLESS_S = 1e15
 _DATE = re.compile(r"[A-Za-z0-9 ,:+\-]{1,64}")
+
+
+def text(fields: Mapping[str, Any], name: str) -> str:
+    """The value of the field `name` as text, "" if it is absent.
+
+    On the wire it is text always; adapters and test doubles also put in numbers, bytes and None.
+    """
+    value = fields.get(name)
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
 
 
 def retry_after(fields: Mapping[str, str], *, now: float) -> float | None:
@@ -31,10 +45,7 @@ def retry_after(fields: Mapping[str, str], *, now: float) -> float | None:
     >>> retry_after(dates, now=0.0)
     2.0
     """
-    value = fields.get("Retry-After")
-    if value is None:
-        return None
-    value = value.strip(" \t")
+    value = text(fields, "Retry-After").strip(" \t")
     if _DELAY.fullmatch(value):
         return float(value)
     if _ENDLESS.fullmatch(value):
@@ -42,7 +53,7 @@ def retry_after(fields: Mapping[str, str], *, now: float) -> float | None:
     when = http_date(value)
     if when is None:
         return None
-    reference = http_date(fields.get("Date", ""))
+    reference = http_date(text(fields, "Date"))
     if reference is None:
         reference = now
     return max(0.0, when - reference)

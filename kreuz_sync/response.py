@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 import requests
 from requests.utils import stream_decode_response_unicode
@@ -26,6 +26,24 @@ if TYPE_CHECKING:
     from .waf import WafMatch
 
 REASON_SHOWN = 200  # characters of a reason phrase, which the server chooses, in an error's text
+
+
+_Value = TypeVar("_Value")
+
+
+class Computed(Generic[_Value]):
+    """A property whose place a value takes that is assigned to the instance, as on any requests response."""
+
+    def __init__(self, compute: Callable[[Any], _Value]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
+
+    @overload
+    def __get__(self, response: None, kind: type) -> Computed[_Value]: ...
+    @overload
+    def __get__(self, response: object, kind: type) -> _Value: ...
+    def __get__(self, response: object | None, kind: type) -> Computed[_Value] | _Value:
+        return self if response is None else self._compute(response)
 
 
 class Response(requests.Response):
@@ -51,27 +69,33 @@ class Response(requests.Response):
     limits: body.Limits = body.NO_LIMITS
     _timed = False
     _closed_early = False
+    _iterating = False  # `body.checked` is reading it
+    _raw_ended: bool | None = None  # whether `raw` gave its connection back at its end; None as long as it has it
     _held: tuple[Any, ...] = ()
 
     # --- what is wrong with it --------------------------------------------------------
 
-    @property
+    @Computed
     def tag(self) -> str | None:
         """The stable word for what is wrong (`not_found`, `waf_blocked`, ...); None if nothing is."""
         return classify(self)
 
-    @property
+    @Computed
     def retry_after(self) -> float | None:
         """Seconds the server asks to be left alone (RFC 9110, section 10.2.3), uncapped; None if it does not."""
         return retry_after(self.headers, now=SYSTEM_CLOCK.wall())
 
-    @property
+    @Computed
     def error(self) -> StatusError | None:
         """What `raise_for_status()` would raise; None if nothing."""
+        return self._typed_error()
+
+    def _typed_error(self) -> StatusError | None:
         kind = WafBlocked if self.waf is not None else status_error(self.status_code)
         if kind is None:
             return None
-        context: dict[str, Any] = {"status": self.status_code, "retry_after": self.retry_after}
+        asked = retry_after(self.headers, now=SYSTEM_CLOCK.wall())
+        context: dict[str, Any] = {"status": self.status_code, "retry_after": asked}
         if self.waf is not None:
             context["vendor"] = self.waf.vendor
         error = kind(self._sentence(), response=self, attempts=self.attempts, **context)
@@ -83,7 +107,7 @@ class Response(requests.Response):
 
         Raises a subclass of `StatusError`, which is a `requests.HTTPError`.
         """
-        error = self.error
+        error = self._typed_error()
         if error is not None:
             raise error
 
@@ -126,9 +150,11 @@ class Response(requests.Response):
 
         Raises DataLoss, UndecodableBody, BodyTooLarge, BodyTimeout, SslError.
         """
-        if self._content_consumed:
+        if self._content_consumed or chunk_size == 0:  # of 0 bytes, nothing is read that could be checked
             return cast(Iterator[Any], super().iter_content(chunk_size, decode_unicode))  # type: ignore[call-overload]
-        chunks: Iterable[bytes] = body.checked(self, super().iter_content(body.step(self, chunk_size)))
+        chunks: Iterable[bytes] = body.checked(
+            self, super().iter_content(body.step(self, chunk_size)), asked=chunk_size
+        )
         if decode_unicode:
             return iter(stream_decode_response_unicode(chunks, self))
         return iter(chunks)
@@ -136,20 +162,24 @@ class Response(requests.Response):
     def when_released(self, give_back: Callable[[], object]) -> None:
         """Call `give_back` once: when the body has been read, or the response is closed or forgotten.
 
-        At once if the body has been read already.
+        At once if the body has been read already, or none can come. Also when `raw` itself has been
+        read to its end.
         """
-        if self._content_consumed or self.raw is None:
+        if body.is_over(self):
             give_back()
             return
+        if not self._held:
+            body.release_with_raw(self)
         finalizer = weakref.finalize(self, give_back)
         finalizer.atexit = False
         self._held = (*self._held, finalizer)
 
     def release(self) -> None:
         """Give back what layers hold for this response. Does nothing the second time."""
-        held, self._held = self._held, ()
-        for finalizer in held:
+        # Emptied last: what an interrupt cuts short is done again.
+        for finalizer in self._held:
             finalizer()
+        self._held = ()
 
     def close(self) -> None:
         """As in requests. What is read after that is empty, and no loss: the reader wanted no more."""
@@ -167,12 +197,12 @@ class Response(requests.Response):
 
         A body that can't be read any more is left out.
         """
-        if self._content is False:
-            try:
-                self.content  # noqa: B018  # reads it
-            except (requests.RequestException, RuntimeError):
-                self._content, self._content_consumed = None, True
+        try:
+            content = self.content
+        except (requests.RequestException, RuntimeError):
+            content = None  # as requests has it where no body came
         state = {name: getattr(self, name, None) for name in self.__attrs__}
+        state["_content"] = content
         state["request"] = portable(self.request)
         state["url"] = without_user_info(self.url or "") or self.url
         return state
@@ -185,7 +215,8 @@ class Response(requests.Response):
 def adopt(response: requests.Response) -> Response:
     """Make `response`, which an adapter built, a `Response` of ours, in place.
 
-    A subclass of requests.Response stays an instance of itself.
+    A subclass of requests.Response stays an instance of itself. What is no requests.Response, but a
+    double that looks like one, is left as it is.
     """
     kind = type(response)
     if kind is requests.Response:
@@ -197,7 +228,13 @@ def adopt(response: requests.Response) -> Response:
 
 @lru_cache(maxsize=64)
 def _joined(kind: type[requests.Response]) -> type[Response]:
-    return type(kind.__name__, (Response, kind), {"__reduce__": lambda self: (_remade, (kind,), self.__getstate__())})
+    namespace: dict[str, Any] = {"__reduce__": lambda self: (_remade, (kind,), self.__getstate__())}
+    for name in ("error", "raise_for_status", "retry_after", "tag"):
+        for base in kind.__mro__[: kind.__mro__.index(requests.Response)]:
+            if name in vars(base):  # what a user's class says itself comes before what we add
+                namespace[name] = vars(base)[name]
+                break
+    return type(kind.__name__, (Response, kind), namespace)
 
 
 def _remade(kind: type[requests.Response]) -> Response:

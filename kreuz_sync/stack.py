@@ -105,6 +105,8 @@ class Stack(BaseAdapter):
             error.attempts = error.attempts or call.attempts - attempts
             error.waited = call.waited - waited
             raise
+        if not isinstance(response, Response):  # a double that only looks like one
+            return response
         response.attempts = call.attempts - attempts
         response.waited = call.waited - waited
         # Digest authentication sends its second request through `response.connection`: that

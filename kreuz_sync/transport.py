@@ -74,6 +74,8 @@ class Transport(LayerAdapter):
                 # The error knows this frame by its traceback: a frame that knows the error too
                 # would keep the socket of a broken answer until the next garbage collection.
                 del typed
+        if not isinstance(response, Response):  # a double that only looks like one
+            return response
         response.took(perf_counter() - started)
         response.limits = self.limits
         body.refuse_by_length(response)

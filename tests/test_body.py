@@ -5,9 +5,11 @@ import tracemalloc
 import zlib
 
 import pytest
+import requests
+import urllib3
 from requests import exceptions as theirs
 
-from kreuz_sync import body
+from kreuz_sync import Session, body
 from kreuz_sync.errors import BodyTooLarge, DataLoss, UndecodableBody
 from kreuz_sync.response import adopt
 
@@ -171,6 +173,39 @@ class TestCoding:
         with pytest.raises(TypeError):
             list(answer(b"x").iter_content("1"))
 
+    def test_a_negative_chunk_size_is_what_requests_makes_of_it(self, server):
+        """urllib3 2 takes it for all of the body, and 1.26 raises ValueError."""
+        outcomes = []
+        for session in (requests.Session(), Session(throttle=None)):
+            with session, session.get(server.url(), stream=True) as response:
+                try:
+                    outcomes.append(list(response.iter_content(-2)))
+                except Exception as error:
+                    outcomes.append(type(error))
+        assert outcomes[0] == outcomes[1]
+
+    def test_a_negative_chunk_size_does_not_get_around_the_limit(self):
+        bomb = gzip.compress(b"\0" * 5 * 1024 * 1024)
+        with pytest.raises(BodyTooLarge):
+            list(answer(bomb, {"Content-Encoding": "gzip"}, max_body=1000).iter_content(-2))
+
+    @pytest.mark.skipif(urllib3.__version__ < "2", reason="before 2, urllib3 never comes to the end of 0 bytes")
+    def test_pieces_of_no_bytes_are_none(self):
+        assert list(answer(b"x" * 9, {"Content-Length": "9"}).iter_content(0)) == []
+
+
+class TestDoubles:
+    """Fields as adapters and test doubles set them."""
+
+    @pytest.mark.parametrize("length", [3, b"3", None])
+    def test_a_length_that_is_no_text(self, length):
+        response = answer(b"abc", max_body=10)
+        response.headers["Content-Length"] = length
+        response.headers["Content-Encoding"] = None
+        body.refuse_by_length(response)
+        body.read(response)
+        assert response.content == b"abc"
+
 
 class TestRelease:
     """What a layer holds until the body has been read comes back, once."""
@@ -198,12 +233,34 @@ class TestRelease:
         del response
         assert given == [1]
 
-    def test_when_an_iteration_is_abandoned(self):
+    def test_not_when_an_iteration_is_abandoned_and_the_rest_may_be_read(self):
         response, given = self.held()
-        chunks = response.iter_content(1)
-        next(chunks)
-        chunks.close()
+        for chunk in response.iter_content(1):
+            assert chunk == b"a"
+            break
+        assert given == []
+        assert b"".join(response.iter_content(1)) == b"bc"
         assert given == [1]
+
+    @pytest.mark.parametrize(("method", "status"), [("HEAD", 200), ("GET", 204), ("GET", 304)])
+    def test_at_once_where_no_body_can_come(self, method, status):
+        response, given = answer(b"", method=method, status=status), []
+        response.when_released(lambda: given.append(1))
+        assert given == [1]
+
+    def test_an_interrupt_leaves_it_to_the_second_time(self):
+        response, given = answer(b"abc"), []
+
+        def give_back():
+            given.append(1)
+            raise KeyboardInterrupt
+
+        response.when_released(give_back)
+        response.when_released(lambda: given.append(2))
+        with pytest.raises(KeyboardInterrupt):
+            response.release()
+        response.release()
+        assert given == [1, 2]
 
     def test_at_once_when_there_is_nothing_left_to_read(self):
         response = answer(b"abc")

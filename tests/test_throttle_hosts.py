@@ -7,6 +7,7 @@ import pytest
 from kreuz_sync.throttle import HostSettings, Throttle
 from kreuz_sync.throttle.hosts import RuleTable
 from kreuz_sync.throttle.pace import PaceRules
+from kreuz_sync.urls import host_of
 
 
 def table(hosts, folded=True):
@@ -40,9 +41,9 @@ class TestFinding:
         found = table({"*.bücher.example": 1.0}).find("www.xn--bcher-kva.example")
         assert found.delay == 1.0
 
-    @pytest.mark.parametrize("written", ["::1", "[::1]"])
+    @pytest.mark.parametrize("written", ["::1", "[::1]", "[::1%25eth0]"])
     def test_an_address_is_a_name(self, written):
-        assert table({written: 1.0}).find("::1").delay == 1.0
+        assert table({written: 1.0}).find(host_of(f"http://[{written.strip('[]')}]/")).delay == 1.0
 
     def test_the_names_of_an_own_key_are_taken_as_they_are(self):
         found = table({"Shard-A": 1.0, "http://x:80/": 2.0}, folded=False)
@@ -68,6 +69,13 @@ class TestBadInput:
             ({"www.*.com": 1.0}, ValueError, "'*.' and a name"),
             ({"http://example.com/": 1.0}, ValueError, "without scheme, port or path"),
             ({"example.com:8080": 1.0}, ValueError, "without scheme, port or path"),
+            ({"user@example.com": 1.0}, ValueError, "without scheme, port or path"),
+            ({".example.com": 1.0}, ValueError, "'*.example.com'"),
+            ({"*..example.com": 1.0}, ValueError, "no host has such a name"),
+            ({"-": 1.0}, ValueError, "no host has such a name"),
+            ({"[::1]:1": 1.0}, ValueError, "no host has such a name"),
+            ({"A.com": 1, "a.com.": 2}, ValueError, "the same as 'A.com'"),
+            ({"*.A.com": 1, "*.a.com": 2}, ValueError, "the same as '*.A.com'"),
             ({"exam ple.com": 1.0}, ValueError, "without scheme, port or path"),
             ({"example.com": None}, TypeError, "seconds or HostSettings"),
             ({"example.com": "1"}, TypeError, "seconds or HostSettings"),

@@ -9,9 +9,10 @@ import pytest
 import requests
 from urllib3 import HTTPResponse
 
-from kreuz_sync import Session
+from kreuz_sync import Retry, Session
 from kreuz_sync.calls import Call, current
 from kreuz_sync.errors import ThrottleTimeout
+from kreuz_sync.stack import Stack
 from kreuz_sync.throttle import RateLimiter, Throttle
 from kreuz_sync.transport import Transport
 from kreuz_sync.waf import Waf
@@ -324,6 +325,40 @@ class TestPlaces:
         assert len(wired.wire.requests) == 1
         end(held)
         assert second.outcome().content == b"body"
+
+    def test_an_interrupt_while_learning_gives_the_place_back(self, monkeypatch):
+        wired = Wired(200, delay=0.0, concurrency=1)
+        with monkeypatch.context() as patch:
+            patch.setattr(wired.throttle.turns, "answered", lambda *_, **__: interrupt(None))
+            with pytest.raises(KeyboardInterrupt):
+                wired.send()
+        wired.send()
+
+    def test_a_retry_after_that_an_adapter_set_as_a_number(self):
+        wired = Wired((503, {}, b""), 200, delay=0.0, concurrency=1)
+        send = wired.wire.send
+
+        def numbered(request, **options):
+            response = send(request, **options)
+            response.headers["Retry-After"] = 1
+            return response
+
+        wired.wire.send = numbered
+        assert wired.send().retry_after == 1.0
+        assert wired.throttle.wait_for(HOST) == pytest.approx(1.0)
+
+    def test_a_double_that_only_looks_like_a_response_passes(self):
+        class Odd(ScriptedAdapter):
+            def send(self, request, **options):
+                return double
+
+        double = object()
+        clock = FakeClock()
+        throttle = Throttle(0, concurrency=1, clock=clock)
+        for limiter in (throttle, Recorder()):
+            adapter = Stack([Retry(1, clock=clock), limiter], Transport(Odd(), waf=WALL))
+            for _ in range(2):
+                assert adapter.send(prepared()) is double
 
     def test_a_response_forgotten_while_the_throttle_is_busy_cannot_stop_it(self):
         """The garbage collector may give a place back on the very thread that holds the lock."""

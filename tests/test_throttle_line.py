@@ -4,6 +4,7 @@ import itertools
 import signal
 import threading
 import time
+import weakref
 from collections import Counter
 
 import pytest
@@ -11,11 +12,16 @@ import pytest
 from kreuz_sync.clock import Clock
 from kreuz_sync.errors import SessionClosed, ThrottleTimeout
 from kreuz_sync.throttle import HostSettings, Throttle
+from kreuz_sync.throttle.line import Host
 
 from .fakes import FakeClock
 from .waiting import HeldClock, Worker, eventually
 
 HOST = "example.test"
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
 
 
 class Line:
@@ -354,6 +360,25 @@ class TestLeaving:
         assert [when for _, when in line.started] == [0, 1, 2]
         assert not line.turns._waiting
 
+    def test_an_interrupt_while_leaving_leaves_nobody_in_line(self, monkeypatch):
+        line = Line(delay=0.0, concurrency=1, max_wait=2.0)
+        kept = line.go()
+        leave, times = Host.leave, []
+
+        def first_interrupted(host, waiter):
+            times.append(waiter)
+            if len(times) == 1:
+                raise KeyboardInterrupt
+            leave(host, waiter)
+
+        monkeypatch.setattr(Host, "leave", first_interrupted)
+        worker = line.queue("a")
+        line.advance(2.0)
+        with pytest.raises(KeyboardInterrupt):
+            worker.outcome()
+        assert line.waiting() == 0 and not line.turns._waiting
+        kept.give_back()
+
     @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer signal")
     def test_ctrl_c_in_the_main_thread_is_heard_at_once(self):
         """A real signal in a real wait of a minute; afterwards the host is free as before."""
@@ -380,12 +405,12 @@ class TestLeaving:
 class TestConcurrency:
     def test_no_more_requests_are_under_way_than_allowed(self):
         line = Line(delay=0.0, concurrency=2)
-        first = line.go()
-        line.go()
+        first, second = line.go(), line.go()
         third = line.queue("third")
         assert line.waiting() == 1
         first.give_back()
         third.outcome()
+        second.give_back()
 
     def test_places_are_given_in_order_of_arrival(self):
         line = Line(delay=0.0, concurrency=1)
@@ -410,26 +435,58 @@ class TestConcurrency:
         turn = line.go()
         turn.give_back()
         turn.give_back()
-        line.go()
-        assert not line.turns.roster.hosts[HOST].has_place()
+        kept = line.go()
+        assert kept.waited == 0.0 and not line.turns.roster.hosts[HOST].has_place()
 
     def test_waiting_for_a_place_ends_at_max_wait(self):
         line = Line(delay=0.0, concurrency=1, max_wait=2.0)
-        line.go()
+        kept = line.go()
         worker = line.queue("a")
         line.advance(2.0)
         with pytest.raises(ThrottleTimeout):
             worker.outcome()
+        kept.give_back()
 
     def test_so_does_waiting_behind_one_that_waits_for_a_place(self):
         line = Line(delay=0.0, concurrency=1, max_wait=2.0)
-        line.go()
+        kept = line.go()
         workers = [line.queue("a"), line.queue("b")]
         line.advance(2.0, asleep=2)
         for worker in workers:
             with pytest.raises(ThrottleTimeout):
                 worker.outcome()
         assert line.waiting() == 0
+        kept.give_back()
+
+    def test_a_turn_that_is_forgotten_gives_its_place_to_the_first_in_line(self):
+        """An interrupt may strike where nobody can give it back."""
+        line = Line(delay=0.0, concurrency=1)
+        held = [line.go()]
+        worker = line.queue("a")
+        held.clear()
+        assert worker.outcome().waited == 0.0
+
+    def test_a_place_whose_giving_back_was_interrupted_is_found(self):
+        line = Line(delay=0.0, concurrency=1)
+        held = [line.go()]
+        host = line.turns.roster.hosts[HOST]
+        (place,) = host.taken
+        lost = weakref.ref(held[0])
+        host.taken.clear()
+        host.taken.add(lost)  # without the function that takes it away
+        del place
+        held.clear()
+        assert host.has_place()
+
+    def test_an_interrupt_while_giving_back_leaves_it_to_the_second_time(self, monkeypatch):
+        line = Line(delay=0.0, concurrency=1)
+        turn = line.go()
+        with monkeypatch.context() as patch:
+            patch.setattr(Host, "give_back", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                turn.give_back()
+        turn.give_back()
+        assert line.turns.roster.hosts[HOST].has_place()
 
     def test_a_host_whose_requests_are_under_way_is_not_forgotten(self):
         line = Line(delay=0.0, concurrency=1)

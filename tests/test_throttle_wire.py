@@ -1,10 +1,14 @@
 """The throttle in a session, before real servers."""
 
 import contextlib
+import gc
+import io
 import itertools
 import os
+import shutil
 import threading
 import time
+import weakref
 
 import pytest
 import requests
@@ -15,7 +19,7 @@ from kreuz_sync.errors import SessionClosed, ThrottleTimeout
 from kreuz_sync.stack import LayerAdapter
 
 from .fakes import FakeClock, respond
-from .loopback import DigestAuth, answer, redirect, sequence
+from .loopback import DigestAuth, answer, chunked, cut, redirect, sequence
 from .waiting import GUARD_S, Worker, eventually
 
 # Between the throttle's clock and the server's lie a connection and two threads, which a busy
@@ -304,3 +308,83 @@ class TestKindsOfHosts:
             for _ in range(3):
                 session.get(server.url("/"))
         assert clock.waits == pytest.approx([0.5, 0.5])
+
+
+class TestReadersOfRaw:
+    """The bytes of `response.raw` go past us; urllib3 tells when they are at their end."""
+
+    READERS = {
+        "copyfileobj": lambda raw: shutil.copyfileobj(raw, io.BytesIO()),
+        "read": lambda raw: raw.read(),
+        "stream": lambda raw: list(raw.stream(100)),
+        "buffered": lambda raw: io.BufferedReader(raw).read(),
+        "drain_conn": lambda raw: raw.drain_conn(),
+    }
+
+    @pytest.fixture(params=["length", "chunked"])
+    def url(self, request, server):
+        return server.route(
+            "/", answer(body=b"x" * 1000) if request.param == "length" else chunked(b"x" * 500, b"x" * 500)
+        )
+
+    @pytest.fixture
+    def session(self):
+        with Session(throttle=Throttle(0, concurrency=1, max_wait=GUARD_S)) as session:
+            yield session
+
+    def count(self, session):
+        return len(session.throttle.turns.roster.hosts["127.0.0.1"].taken)
+
+    @pytest.mark.parametrize("reader", READERS)
+    def test_at_the_end_the_place_is_free(self, session, url, reader):
+        kept = session.get(url, stream=True)
+        assert self.count(session) == 1
+        self.READERS[reader](kept.raw)
+        assert self.count(session) == 0
+
+    @pytest.mark.parametrize("size", [1, 5000])
+    def test_the_first_piece_of_an_iteration(self, session, url, size):
+        """What follows may still be read, unless urllib3 has let the connection go."""
+        kept = session.get(url, stream=True)
+        for _ in kept.iter_content(size):
+            break
+        is_open = kept.raw._connection is not None
+        assert self.count(session) == is_open
+        kept.close()
+        assert self.count(session) == 0
+
+    def test_it_counts_as_a_success_only_at_its_end(self, session, url, server):
+        told = []
+        session.throttle.turns.answered = lambda name, status, **_: told.append(status)
+        session.get(url, stream=True).close()
+        for _ in session.get(url, stream=True).iter_content(1):
+            break
+        assert told == []
+        kept = session.get(url, stream=True)
+        kept.raw.read()
+        assert (told, kept.status_code) == ([200], 200)
+
+    def test_a_cut_body_frees_the_place_and_is_no_success(self, session, server):
+        told = []
+        session.throttle.turns.answered = lambda name, status, **_: told.append(status)
+        kept = session.get(server.route("/cut", cut(b"x" * 1000, after=10)), stream=True)
+        with contextlib.suppress(Exception):  # urllib3 1.26 says nothing
+            kept.raw.read()
+        assert (self.count(session), told) == (0, [])
+
+    @pytest.mark.parametrize("method", ["HEAD", "GET"])
+    def test_an_answer_without_a_body_has_no_place(self, session, server, method):
+        url = server.route("/", answer(body=b"" if method == "GET" else b"x"))
+        kept = session.request(method, url, stream=True)
+        assert (self.count(session), kept.status_code) == (0, 200)
+
+    def test_a_forgotten_response_is_not_kept_alive_by_the_watch(self, session, url):
+        response = session.get(url, stream=True)
+        gone = weakref.ref(response.raw)
+        gc.disable()
+        try:
+            response.close()
+            del response
+            assert gone() is None
+        finally:
+            gc.enable()

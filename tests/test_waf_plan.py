@@ -127,3 +127,20 @@ class TestHostilePages:
     def test_a_long_pattern_against_its_own_beginning(self):
         found = waf({"body": "a" * 4000 + "b"})
         assert found.look(200, FIELDS, b"<html>" + b"a" * 100_000) is None
+
+
+class TestDoubles:
+    """Fields and bodies as adapters and test doubles set them."""
+
+    @pytest.mark.parametrize("kind", [None, b"text/html", "text/html"])
+    def test_a_type_that_is_no_text(self, kind):
+        fields = CaseInsensitiveDict({"Content-Type": kind})
+        walled = waf({"body": "our own wall"})
+        assert walled.look(200, fields, b"<html>our own wall").evidence == ("wall",)
+        assert walled.reads(200, fields)
+
+    def test_a_body_that_is_text(self):
+        assert waf({"body": "our own wall"}).look(200, FIELDS, "<html>our own wall").evidence == ("wall",)
+
+    def test_a_length_that_is_a_number(self):
+        assert not DEFAULT_WAF.reads(200, CaseInsensitiveDict({**HTML, "Content-Length": BODY_LIMIT + 1}))

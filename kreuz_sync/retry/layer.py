@@ -146,7 +146,8 @@ class RetryAdapter(LayerAdapter):
                 if not self._goes_on(run, error):
                     raise
             else:
-                if not self._goes_on(run, response):
+                # A double that only looks like a response passes as it is.
+                if not isinstance(response, requests.Response) or not self._goes_on(run, response):
                     return response
             # Only now: the answer has been let go, its connection serves others meanwhile.
             self._wait(run)

@@ -11,6 +11,8 @@ from kreuz_sync.urls import canonical_host
 
 from .pace import PaceRules
 
+_OTHER_PARTS = frozenset("/?#@\\")  # characters that a URL has around its host only
+
 
 class HostSettings(Setting):
     """What differs for one host, or one pattern of hosts. None: as for every other host.
@@ -61,8 +63,12 @@ class RuleTable:
         self._under: dict[str, PaceRules] = {}
         if hosts is not None and not isinstance(hosts, Mapping):
             raise TypeError(f"hosts={hosts!r}: a mapping is wanted, such as {{'*.example.com': 1.0}}")
+        written: dict[str, str] = {}
         for pattern, value in (hosts or {}).items():
             name = _checked_name(pattern, folded)
+            if name in written:
+                raise ValueError(f"hosts[{pattern!r}]: the same as {written[name]!r}, which has a value already")
+            written[name] = pattern
             rules = _settings(pattern, value).over(default)
             if name.startswith("*."):
                 self._under[name[2:]] = rules
@@ -89,11 +95,26 @@ def _checked_name(pattern: Any, folded: bool) -> str:
     if not name or "*" in name:
         raise ValueError(f"hosts[{pattern!r}]: a host's name is wanted, or '*.' and a name; `delay` is for all others")
     if folded:
-        # One colon is a port, two or more are an IPv6 address.
-        if "/" in name or name.count(":") == 1 or name.split() != [name]:
+        if not _OTHER_PARTS.isdisjoint(name) or name.count(":") == 1 or name.split() != [name]:
             raise ValueError(f"hosts[{pattern!r}]: a host's name alone is wanted, without scheme, port or path")
+        if not _is_possible(name):
+            raise ValueError(f"hosts[{pattern!r}]: no host has such a name; for all names under one: '*.example.com'")
         name = canonical_host(name)
     return f"*.{name}" if is_pattern else name
+
+
+def _is_possible(name: str) -> bool:
+    """True if a URL could have the host `name`; its labels are no further looked at than that."""
+    if ":" in name or "[" in name or "]" in name:
+        from ipaddress import IPv6Address
+
+        bare = name[1:-1] if name[0] == "[" and name[-1] == "]" else name
+        try:
+            IPv6Address(bare.partition("%")[0])  # what follows is a zone
+        except ValueError:
+            return False
+        return True
+    return all(label.strip("-") for label in name.removesuffix(".").split("."))
 
 
 def _settings(pattern: str, value: Any) -> HostSettings:

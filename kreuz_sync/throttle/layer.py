@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import requests
 from requests.adapters import BaseAdapter
 
+from kreuz_sync import body
 from kreuz_sync.calls import current_call
 from kreuz_sync.clock import SYSTEM_CLOCK
 from kreuz_sync.errors import ConnectionFailed, KreuzError
@@ -38,7 +39,7 @@ class LimiterAdapter(LayerAdapter):
             self.limiter.acquire(host)
             current_call().waited += SYSTEM_CLOCK.monotonic() - came
         response = adopt(self.inner.send(request, **options))
-        if host:
+        if host and isinstance(response, Response):  # and no double that only looks like one
             self.limiter.record_response(host, _status(response))
         return response
 
@@ -55,6 +56,22 @@ class ThrottleAdapter(LayerAdapter):
         host = self.throttle.host_of(request.url or "")
         if not host:  # of a file: or data: URL there is nobody to spare
             return adopt(self.inner.send(request, **options))
+        turn: Turn | None = None
+        try:
+            turn = self._take(host, request)
+            response = self._attempt(turn, request, options)
+            self._learn(turn, response)
+        except BaseException:
+            if turn is not None:
+                turn.give_back()
+            raise
+        return response
+
+    def close(self) -> None:
+        self.turns.wake(self)
+        super().close()
+
+    def _take(self, host: str, request: requests.PreparedRequest) -> Turn:
         try:
             turn = self.turns.take(host, owner=self)
         except KreuzError as error:
@@ -62,23 +79,23 @@ class ThrottleAdapter(LayerAdapter):
             raise
         if turn.waited:
             current_call().waited += turn.waited
-        try:
-            response = adopt(self.inner.send(request, **options))
-        except BaseException as error:
-            turn.give_back()
-            self.turns.failed(host, unreachable=isinstance(error, ConnectionFailed), raised=turn.raised)
-            raise
-        self._learn(turn, response)
-        return response
+        return turn
 
-    def close(self) -> None:
-        self.turns.wake(self)
-        super().close()
+    def _attempt(self, turn: Turn, request: requests.PreparedRequest, options: dict[str, Any]) -> Response:
+        try:
+            return adopt(self.inner.send(request, **options))
+        except BaseException as error:
+            turn.give_back()  # before the lock that the next line may wait for
+            self.turns.failed(turn.name, unreachable=isinstance(error, ConnectionFailed), raised=turn.raised)
+            raise
 
     def _learn(self, turn: Turn, response: Response) -> None:
         """Pass on an error at once, and a success when its body is complete: it may still break off."""
+        if not isinstance(response, Response):  # a double that only looks like one
+            turn.give_back()
+            return
         status = _status(response)
-        read = _is_read(response)
+        read = body.is_over(response)
         if read or status >= 400:
             self._tell(turn, status, response)
         if read:
@@ -91,10 +108,10 @@ class ThrottleAdapter(LayerAdapter):
     def _released(self, turn: Turn, response: Response | None, told: int) -> None:
         """A stream has been read or given up. In a finalizer the response is gone, and no lock is taken."""
         turn.give_back()
-        if response is None:
+        if response is None or not body.is_complete(response):
             return
         status = _status(response)
-        if status != told or (told < 400 and _is_complete(response)):  # a body can give a challenge page away
+        if status != told or told < 400:  # a body can give a challenge page away
             self._tell(turn, status, response)
 
     def _tell(self, turn: Turn, status: int, response: Response) -> None:
@@ -107,13 +124,3 @@ class ThrottleAdapter(LayerAdapter):
 def _status(response: Response) -> int:
     """The status as a limiter is told it: a challenge page is no answer, and asks for less haste."""
     return TOO_MANY if response.waf is not None else response.status_code
-
-
-def _is_read(response: Any) -> bool:  # Any: requests declares neither attribute
-    """True if the body has been read, or was never on the wire."""
-    return response._content_consumed or response._content is not False
-
-
-def _is_complete(response: Any) -> bool:
-    """True if a stream was read to its end, and its end was that of the body."""
-    return response._content_consumed and not getattr(response.raw, "length_remaining", None)

@@ -6,7 +6,9 @@ All of a host is guarded by its own lock, except what says otherwise.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import deque
+from typing import Any
 
 from .pace import ROUNDING_S, Pace, PaceRules
 from .report import HostReport
@@ -57,8 +59,8 @@ class Host(Pace):
     """One host's pace, and its line.
 
     lock: guards all of it. dropped: the roster has let it go, and another may have taken its
-    place. queue: who waits, the next first; None for nobody. taken: one item for each request under
-    way, None where their number is not limited. waited: seconds that requests have waited.
+    place. queue: who waits, the next first; None for nobody. taken: a weak reference to the turn of each
+    request under way, None where their number is not limited. waited: seconds that requests have waited.
     """
 
     __slots__ = ("dropped", "lock", "name", "queue", "taken", "waited")
@@ -69,7 +71,7 @@ class Host(Pace):
         self.lock = threading.Lock()
         self.dropped = False
         self.queue: deque[Waiter] | None = None
-        self.taken: list[None] | None = None if rules.concurrency is None else []
+        self.taken: set[weakref.ref[Any]] | None = None if rules.concurrency is None else set()
         self.waited = 0.0
 
     # --- places: how many requests are under way ----------------------------------------
@@ -79,21 +81,32 @@ class Host(Pace):
         return self.taken is not None
 
     def has_place(self) -> bool:
-        return self.taken is None or len(self.taken) < (self.rules.concurrency or 0)
+        if self.taken is None:
+            return True
+        most = self.rules.concurrency or 0
+        if len(self.taken) >= most:
+            for place in list(self.taken):
+                if place() is None:  # an interrupt struck where its turn was forgotten
+                    self.taken.discard(place)
+        return len(self.taken) < most
 
-    def take_place(self) -> list[None] | None:
-        """Count one more request under way. Returns what `give_back` is given."""
-        if self.taken is not None:
-            self.taken.append(None)
-        return self.taken
+    def take_place(self, turn: object) -> weakref.ref[Any] | None:
+        """Count one more request under way, as long as `turn` lives. Returns what `give_back` is given."""
+        if self.taken is None:
+            return None
+        # Not a `__del__`, which would run for every turn, and swallow an interrupt that strikes there.
+        place = weakref.ref(turn, self.give_back)
+        self.taken.add(place)
+        return place
 
-    def give_back(self, taken: list[None]) -> None:
+    def give_back(self, place: weakref.ref[Any]) -> None:
         """Count one less, and have the first in line look. Needs no lock, and may be called in a finalizer.
 
         Here the place comes first and the line second; a thread joins the line first and looks for a
         place second. So one of the two sees the other.
         """
-        taken.pop()
+        if self.taken is not None:
+            self.taken.discard(place)
         self.ring_first()
 
     # --- the line -----------------------------------------------------------------------
@@ -158,7 +171,7 @@ class Host(Pace):
         self.lock = threading.Lock()
         self.queue = None
         if self.taken:
-            self.taken = []
+            self.taken = set()
 
     # --- the rest -----------------------------------------------------------------------
 

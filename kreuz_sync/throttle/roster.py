@@ -54,15 +54,15 @@ class Roster:
     def _drop(self, name: str, now: float) -> bool:
         """Drop the host if nobody needs it; one whose lock is held is needed."""
         host = self.hosts[name]
-        if not host.lock.acquire(blocking=False):
+        if host.lock.locked():
             return False
-        try:
+        # `with`, not a try to acquire: an interrupt behind that would leave the lock held for
+        # ever. Who took it in between holds it for arithmetic alone.
+        with host.lock:
             host.dropped = host.is_forgettable(now)
             if host.dropped:
                 del self.hosts[name]
             return host.dropped
-        finally:
-            host.lock.release()
 
     def forget_threads(self) -> None:
         """Forget the threads that the child does not have."""

@@ -24,25 +24,28 @@ class Turn:
 
     name: the host's. waited: seconds the request waited. raised: how often the host's backoff had
     grown by then.
+
+    It holds a place among the host's requests under way until that is given back, or the turn is
+    forgotten: an interrupt may strike between any two steps of whoever has it.
     """
 
-    __slots__ = ("_host", "_taken", "name", "raised", "waited")
+    __slots__ = ("__weakref__", "_host", "_place", "name", "raised", "waited")
 
     def __init__(self, host: Host, waited: float) -> None:
         self.name = host.name
         self.raised = host.raised
         self.waited = waited
         self._host = host
-        self._taken = None if host.taken is None else host.take_place()
+        self._place = None if host.taken is None else host.take_place(self)
 
     def give_back(self) -> None:
         """The request is over: another may take its place. Does nothing the second time.
 
         It needs no lock, and may be called in a finalizer.
         """
-        taken, self._taken = self._taken, None
-        if taken is not None:
-            self._host.give_back(taken)
+        if self._place is not None:
+            self._host.give_back(self._place)
+            self._place = None  # last: what an interrupt cuts short is done again
 
 
 class Turns:
@@ -50,7 +53,7 @@ class Turns:
 
     `Host.lock` guards one host's pace and line; `_lock` guards the roster, which hosts there
     are. Both are held for arithmetic alone, never while a thread waits or sends. A thread that
-    holds a host's lock takes no other; one that holds the roster's only tries for a host's.
+    holds a host's lock takes no other; one that holds the roster's may take a host's.
     A host is dropped with its lock held, and says so: who was waiting for that lock asks the
     roster again, so that there are never two locks for one host.
     """
@@ -194,9 +197,12 @@ class Turns:
                 turn.give_back()
             raise
         finally:
-            if (left := waiter.host) is not None:
-                with left.lock:
-                    self._leave(waiter, left)
+            if waiter.host is not None:
+                try:
+                    self._abandon(waiter, waiter.host)
+                except BaseException:  # an interrupt: nobody else would take the waiter out of the line
+                    self._abandon(waiter, waiter.host)
+                    raise
 
     def _join(self, waiter: Waiter, host: Host) -> Host:
         """Put the waiter into its host's line. A host with a line is not dropped."""
@@ -209,6 +215,11 @@ class Turns:
         self._waiting.add(waiter)
         host.join(waiter)
         return host
+
+    def _abandon(self, waiter: Waiter, host: Host | None) -> None:
+        if host is not None:
+            with host.lock:
+                self._leave(waiter, host)
 
     def _leave(self, waiter: Waiter, host: Host) -> None:
         # An interrupt may strike at any point of this; whoever begins again ends the same.

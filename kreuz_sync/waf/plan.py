@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from kreuz_sync.fields import text
+
 from .match import BODY_LIMIT, TITLE_WITHIN, Answer, WafMatch, characters, holds, judge, title_of
 from .rules import Rule
 
@@ -105,10 +107,10 @@ class Detector:
     def reads(self, status: int, headers: Mapping[str, str]) -> bool:
         if not self.plan(status).reads_body:
             return False
-        length = headers.get("Content-Length", "")
+        length = text(headers, "Content-Length")
         if length.isdecimal() and not 0 < int(length[:19]) <= BODY_LIMIT:
             return False
-        kind = headers.get("Content-Type", "").lower()
+        kind = text(headers, "Content-Type").lower()
         return not kind or _is_html(kind) or (status >= 400 and _is_text(kind))
 
     def presence(self, headers: Mapping[str, str]) -> tuple[str, ...]:
@@ -123,7 +125,7 @@ def _names(headers: Mapping[str, str]) -> Iterable[str]:
 
 
 def _is_page(status: int, headers: Mapping[str, str], content: bytes) -> bool:
-    kind = headers.get("Content-Type", "").lower()
+    kind = text(headers, "Content-Type").lower()
     if status >= 400:
         return _is_text(kind)
     if len(content) > BODY_LIMIT:
