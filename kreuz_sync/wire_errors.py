@@ -76,10 +76,10 @@ def translate(error: Exception, request: requests.PreparedRequest) -> KreuzError
         found, what = _by_chain(error)
     else:
         return None
-    root = _root(error)
-    text = f"{request.method} {redact(request.url or '')}: {what}{_reason(root)}"
+    inmost = root(error)
+    text = f"{request.method} {redact(request.url or '')}: {what}{_reason(inmost)}"
     typed = found(text, request=request, response=getattr(error, "response", None))
-    typed.__cause__ = root
+    typed.__cause__ = inmost
     typed.__suppress_context__ = True
     return typed
 
@@ -105,7 +105,7 @@ def _by_chain(error: BaseException) -> tuple[type[KreuzError], str]:
     return ConnectionFailed, "the connection failed"
 
 
-def _root(error: BaseException) -> BaseException | None:
+def root(error: BaseException) -> BaseException | None:
     """The innermost error that may be shown: urllib3's MaxRetryError quotes the URL, query and all."""
     shown = [
         link

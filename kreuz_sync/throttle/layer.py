@@ -10,7 +10,8 @@ from requests.adapters import BaseAdapter
 
 from kreuz_sync.calls import current_call
 from kreuz_sync.clock import SYSTEM_CLOCK
-from kreuz_sync.errors import KreuzError
+from kreuz_sync.deadline import require_time
+from kreuz_sync.errors import DeadlineExceeded, KreuzError
 from kreuz_sync.fields import retry_after
 from kreuz_sync.response import Response, adopt
 from kreuz_sync.stack import LayerAdapter
@@ -34,9 +35,12 @@ class LimiterAdapter(LayerAdapter):
     def send(self, request: requests.PreparedRequest, **options: Any) -> Response:  # type: ignore[override]
         host = host_of(request.url or "")
         if host:
+            call = current_call()
+            if call.deadline is not None:
+                require_time(call, request)
             came = SYSTEM_CLOCK.monotonic()
             self.limiter.acquire(host)
-            current_call().waited += SYSTEM_CLOCK.monotonic() - came
+            call.waited += SYSTEM_CLOCK.monotonic() - came
         response = adopt(self.inner.send(request, **options))
         if host:
             self.limiter.record_response(host, _status(response))
@@ -55,13 +59,17 @@ class ThrottleAdapter(LayerAdapter):
         host = self.throttle.host_of(request.url or "")
         if not host:  # of a file: or data: URL there is nobody to spare
             return adopt(self.inner.send(request, **options))
+        call = current_call()
+        seconds = None if call.deadline is None else require_time(call, request)
         try:
-            turn = self.turns.take(host, owner=self)
+            turn = self.turns.take(host, owner=self, seconds=seconds)
+        except DeadlineExceeded as error:
+            error.request, error.deadline = request, call.seconds
+            raise
         except KreuzError as error:
             error.request = request
             raise
-        if turn.waited:
-            current_call().waited += turn.waited
+        call.waited += turn.waited
         try:
             response = adopt(self.inner.send(request, **options))
         except BaseException:
