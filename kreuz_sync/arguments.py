@@ -39,6 +39,11 @@ def timeout(value: Any) -> Timeout:
     return checks.seconds("timeout", value, above=0)
 
 
+def deadline(value: Any) -> float | None:
+    """Seconds for a whole call, or None for no bound."""
+    return None if value is None else checks.seconds("deadline", value, above=0)
+
+
 def instance(name: str, value: Any, kind: type[Kind]) -> Kind | None:
     """`value` if it is a `kind` or None."""
     if value is not None and not isinstance(value, kind):

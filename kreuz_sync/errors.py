@@ -27,6 +27,7 @@
     ├── BodyTooLarge
     ├── ThrottleTimeout             also requests.Timeout
     ├── TooManyRedirects            also requests.TooManyRedirects
+    ├── DeadlineExceeded            also requests.Timeout
     ├── RetriesExhausted            also requests.exceptions.RetryError: an inner adapter gave up retrying
     └── SessionClosed
 
@@ -311,6 +312,25 @@ class ThrottleTimeout(KreuzError, requests.Timeout):
     def __init__(self, message: str = "", *, host: str = "", retry_after: float = 0.0, **context: Any) -> None:
         super().__init__(message, **context)
         self.host = host
+        self.retry_after = retry_after
+
+
+class DeadlineExceeded(KreuzError, requests.Timeout):
+    """The call's `deadline` has passed, or it is known that it cannot be met.
+
+    deadline: seconds for the whole call. retry_after: seconds until the host's turn, where that
+    lay beyond the deadline; None where it is not known.
+    """
+
+    tag = "deadline"
+    deadline: float = 0.0
+    retry_after: float | None = None
+
+    def __init__(
+        self, message: str = "", *, deadline: float = 0.0, retry_after: float | None = None, **context: Any
+    ) -> None:
+        super().__init__(message, **context)
+        self.deadline = deadline
         self.retry_after = retry_after
 
 

@@ -17,6 +17,7 @@ from requests.utils import stream_decode_response_unicode
 
 from . import body
 from .clock import SYSTEM_CLOCK
+from .deadline import until_deadline
 from .errors import StatusError, WafBlocked, classify, portable, status_error
 from .fields import retry_after
 from .urls import redact, without_user_info
@@ -24,6 +25,7 @@ from .urls import redact, without_user_info
 if TYPE_CHECKING:
     from .calls import Attempt
     from .waf import WafMatch
+    from .watchdog import Exchange
 
 REASON_SHOWN = 200  # characters of a reason phrase, which the server chooses, in an error's text
 
@@ -67,6 +69,7 @@ class Response(requests.Response):
     earlier: tuple[Attempt, ...] = ()
     retry_skipped: str | None = None
     limits: body.Limits = body.NO_LIMITS
+    exchange: Exchange | None = None  # what ends a body at its call's deadline
     _timed = False
     _closed_early = False
     _iterating = False  # `body.checked` is reading it
@@ -148,13 +151,14 @@ class Response(requests.Response):
     def iter_content(self, chunk_size: int | None = 1, decode_unicode: bool = False) -> Iterator[Any]:
         """As in requests; a body that is cut, too large or undecodable raises its typed error.
 
-        Raises DataLoss, UndecodableBody, BodyTooLarge, BodyTimeout, SslError.
+        Raises DataLoss, UndecodableBody, BodyTooLarge, BodyTimeout, SslError, DeadlineExceeded.
         """
         if self._content_consumed or chunk_size == 0:  # of 0 bytes, nothing is read that could be checked
             return cast(Iterator[Any], super().iter_content(chunk_size, decode_unicode))  # type: ignore[call-overload]
-        chunks: Iterable[bytes] = body.checked(
-            self, super().iter_content(body.step(self, chunk_size)), asked=chunk_size
-        )
+        chunks: Iterable[bytes] = super().iter_content(body.step(self, chunk_size))
+        if self.exchange is not None:
+            chunks = until_deadline(self, self.exchange, chunks)
+        chunks = body.checked(self, chunks, asked=chunk_size)
         if decode_unicode:
             return iter(stream_decode_response_unicode(chunks, self))
         return iter(chunks)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import requests
 from requests import exceptions as theirs
-from requests.adapters import BaseAdapter, HTTPAdapter
+from requests.adapters import BaseAdapter
 
 from . import arguments, checks
 from .arguments import UNSET, Kind, Timeout
 from .auth import OriginAuth
-from .calls import Call, current, next_hop
+from .calls import Call, current, next_send
 from .errors import TooManyRedirects, portable
 from .order import polite_order
 from .preparing import RememberingSession
@@ -24,6 +24,7 @@ from .transport import Transport
 from .urls import redact, redact_text
 from .useragent import DEFAULT_USER_AGENT, UserAgents
 from .waf import DEFAULT_WAF, Waf
+from .wire import WireAdapter
 
 DEFAULT_TIMEOUT_S = 30.0
 # urllib3 forgets the least used host beyond the first number, and throws away connections
@@ -44,7 +45,8 @@ class Session(RememberingSession):
     rotate, or a `UserAgents`. auth: what requests takes, for every call, or a mapping of
     origins (`"https://api.example.com"`) to credentials. raise_for_status: raise a typed
     error for every answer of 400 or more, and for challenge pages. timeout: seconds to
-    connect and between bytes, or a pair of the two; None to wait for ever. max_body: decoded
+    connect and between bytes, or a pair of the two; None to wait for ever. deadline: seconds
+    for a whole call with its waits, attempts, redirects and body; None for no bound. max_body: decoded
     bytes of a body. length_tolerance: bytes that a body may fall short of its Content-Length.
     waf: the rules that tell challenge pages, None to look for none. adapter: what sends
     instead of requests' HTTPAdapter. pool_connections, pool_maxsize: hosts whose connections
@@ -56,7 +58,7 @@ class Session(RememberingSession):
 
     __attrs__ = [
         *requests.Session.__attrs__,
-        *("timeout", "raise_for_status", "layers", "throttle", "retry"),
+        *("timeout", "deadline", "raise_for_status", "layers", "throttle", "retry"),
         *("_layers", "_transport_options", "_built"),
     ]
 
@@ -73,6 +75,7 @@ class Session(RememberingSession):
         auth: Any = None,
         raise_for_status: bool = False,
         timeout: Timeout = DEFAULT_TIMEOUT_S,
+        deadline: float | None = None,
         max_body: int | None = None,
         length_tolerance: int = 0,
         waf: Waf | None = DEFAULT_WAF,
@@ -82,6 +85,7 @@ class Session(RememberingSession):
         layers: Sequence[Layer] | None = None,
     ) -> None:
         self.timeout = arguments.timeout(timeout)
+        self.deadline = arguments.deadline(deadline)
         self.raise_for_status = checks.flag("raise_for_status", raise_for_status)
         self._transport_options: dict[str, Any] = {
             "max_body": None if max_body is None else checks.count("max_body", max_body),
@@ -110,7 +114,7 @@ class Session(RememberingSession):
         self.auth = None if origin_auth is not None else arguments.auth(auth)
         wire = self._stack(
             arguments.instance("adapter", adapter, BaseAdapter)
-            or HTTPAdapter(
+            or WireAdapter(
                 pool_connections=checks.count("pool_connections", pool_connections, least=1),
                 pool_maxsize=checks.count("pool_maxsize", pool_maxsize, least=1),
             )
@@ -166,34 +170,65 @@ class Session(RememberingSession):
         verify: Any = None,
         cert: Any = None,
         json: Any = None,
+        *,
+        deadline: float | None = UNSET,
     ) -> Response:
-        """As requests' own; without a `timeout` it is the session's, and None means none.
+        """As requests' own; a `timeout` or `deadline` that is not given is the session's, and None means none.
 
         Raises the typed errors of `kreuz_sync.errors`.
         """
+        call = self._call(deadline)
         if timeout is UNSET:
             timeout = self.timeout
         if isinstance(method, bytes):
             method = method.decode("ascii")
         try:
-            response = super().request(
-                *(method, url, params, data, headers, cookies, files, auth, timeout),
-                *(allow_redirects, proxies, hooks, stream, verify, cert, json),
+            prepared = self.prepare_request(
+                requests.Request(
+                    method=method.upper(),
+                    url=url,
+                    headers=headers,
+                    files=files,
+                    data=data or {},
+                    json=json,
+                    params=params or {},
+                    auth=auth,
+                    cookies=cookies,
+                    hooks=hooks,
+                )
             )
+            settings = self.merge_environment_settings(prepared.url, proxies or {}, stream, verify, cert)
         except _QUOTING_ERRORS as error:
             if type(error) not in _QUOTING_ERRORS:
                 raise
             raise _without_secrets(error) from None
-        return cast(Response, response)
+        token = next_send.set(call)
+        try:
+            return self.send(prepared, timeout=timeout, allow_redirects=allow_redirects, **settings)
+        finally:
+            next_send.reset(token)
+
+    if TYPE_CHECKING:
+        # requests' own, which hand on all that they are given: its annotations know neither
+        # `deadline` nor our Response.
+        def get(self, url: str | bytes, params: Any = None, **options: Any) -> Response: ...
+        def options(self, url: str | bytes, **options: Any) -> Response: ...
+        def head(self, url: str | bytes, **options: Any) -> Response: ...
+        def post(self, url: str | bytes, data: Any = None, json: Any = None, **options: Any) -> Response: ...
+        def put(self, url: str | bytes, data: Any = None, **options: Any) -> Response: ...
+        def patch(self, url: str | bytes, data: Any = None, **options: Any) -> Response: ...
+        def delete(self, url: str | bytes, **options: Any) -> Response: ...
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> Response:
-        """As requests' own; without a `timeout` it is the session's."""
+        """As requests' own; a `timeout` or `deadline` that is not given is the session's."""
         options.setdefault("timeout", self.timeout)
-        call = next_hop.get()
-        is_hop = call is not None
-        if is_hop:
-            next_hop.set(None)
-        call = call or Call()
+        deadline = options.pop("deadline", UNSET)
+        call = next_send.get()
+        if call is None:
+            call = self._call(deadline)
+        else:
+            next_send.set(None)
+        is_hop, call.begun = call.begun, True
         call.credential_fields += getattr(request, "credential_fields", ())
         token = current.set(call)
         try:
@@ -210,12 +245,16 @@ class Session(RememberingSession):
             response.raise_for_status()
         return response
 
+    def _call(self, deadline: Any) -> Call:
+        seconds = self.deadline if deadline is UNSET else deadline
+        return Call(None if seconds is None else arguments.deadline(seconds))
+
     def resolve_redirects(self, resp: Any, req: Any, *args: Any, **options: Any) -> Generator[Any, None, None]:
         """As requests' own. Every hop is part of the call that it belongs to."""
         call = current.get()
         hops = super().resolve_redirects(resp, req, *args, **options)
         while True:
-            token = next_hop.set(call)
+            token = next_send.set(call)
             try:
                 hop = next(hops)
             except StopIteration:
@@ -227,18 +266,8 @@ class Session(RememberingSession):
                 target = redact(resp.headers.get("Location", ""))[:REASON_SHOWN]
                 raise theirs.InvalidURL(f"redirected to what is no URL: {target!r}", response=resp) from None
             finally:
-                next_hop.reset(token)
+                next_send.reset(token)
             yield hop
-
-    if TYPE_CHECKING:  # requests' own, which call `request`: all that they give is a Response of ours
-
-        def get(self, url: Any, params: Any = None, **options: Any) -> Response: ...
-        def options(self, url: Any, **options: Any) -> Response: ...
-        def head(self, url: Any, **options: Any) -> Response: ...
-        def post(self, url: Any, data: Any = None, json: Any = None, **options: Any) -> Response: ...
-        def put(self, url: Any, data: Any = None, **options: Any) -> Response: ...
-        def patch(self, url: Any, data: Any = None, **options: Any) -> Response: ...
-        def delete(self, url: Any, **options: Any) -> Response: ...
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {', '.join(map(repr, self._layers)) or 'without pace or retries'}>"

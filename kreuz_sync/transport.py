@@ -17,6 +17,7 @@ from requests.adapters import BaseAdapter
 
 from . import body, fork
 from .calls import current_call
+from .deadline import in_time, require_time
 from .errors import DataLoss
 from .response import Response, adopt
 from .retry import without_own_retries
@@ -58,12 +59,19 @@ class Transport(LayerAdapter):
         fork.renew_in_child(self)
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> Response:  # type: ignore[override]
-        current_call().attempts += 1
+        call = current_call()
+        bounded = call.deadline is not None
+        if bounded:
+            require_time(call, request)
+        call.attempts += 1
         if self.retries_above:  # also where they were given to the adapter after it was mounted
             without_own_retries(self.inner)
         started = perf_counter()
         try:
-            response = adopt(self.inner.send(request, **options))
+            if bounded:
+                response = in_time(lambda **clipped: adopt(self.inner.send(request, **clipped)), call, request, options)
+            else:
+                response = adopt(self.inner.send(request, **options))
         except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
             typed = translate(error, request)
             if typed is None:

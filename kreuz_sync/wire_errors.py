@@ -71,10 +71,10 @@ def translate(error: Exception, request: requests.PreparedRequest) -> requests.R
     if found is None:
         return None
     kind, what = found
-    root = _root(error)
-    text = f"{request.method} {redact(request.url or '')}: {what}{_reason(root, error)}"
+    inmost = root(error)
+    text = f"{request.method} {redact(request.url or '')}: {what}{_reason(inmost, error)}"
     typed = kind(text, request=request, response=getattr(error, "response", None))
-    typed.__cause__ = root
+    typed.__cause__ = inmost
     typed.__suppress_context__ = True
     return typed
 
@@ -111,7 +111,7 @@ def _by_chain(error: BaseException) -> tuple[type[KreuzError], str]:
     return ConnectionFailed, "the connection failed"
 
 
-def _root(error: BaseException) -> BaseException | None:
+def root(error: BaseException) -> BaseException | None:
     """The innermost error that may be shown: urllib3's MaxRetryError quotes the URL, query and all."""
     shown = [
         link
@@ -124,8 +124,8 @@ def _root(error: BaseException) -> BaseException | None:
     return (system or shown or [None])[-1]
 
 
-def _reason(root: BaseException | None, error: BaseException) -> str:
-    text = getattr(root, "strerror", None) or (str(root) if root is not None else "")
-    if root is None and error.args and isinstance(error.args[0], str):
+def _reason(inmost: BaseException | None, error: BaseException) -> str:
+    text = getattr(inmost, "strerror", None) or (str(inmost) if inmost is not None else "")
+    if inmost is None and error.args and isinstance(error.args[0], str):
         text = error.args[0]  # a test double's, or a user's adapter's: the one thing it has to say
     return f" ({redact_text(str(text))[:REASON_SHOWN]})" if text else ""

@@ -43,6 +43,7 @@ class TestFamily:
             (errors.ProtocolViolation, (requests.ConnectionError, theirs.InvalidHeader, ValueError)),
             (errors.RetriesExhausted, (theirs.RetryError,)),
             (errors.ThrottleTimeout, (requests.Timeout,)),
+            (errors.DeadlineExceeded, (requests.Timeout,)),
         ],
     )
     def test_what_requests_raises_for_the_same_event_is_a_base(self, kind, bases):
@@ -60,7 +61,7 @@ class TestFamily:
             "other status client_error unauthorized forbidden waf_blocked not_found timeout gone rate_limited "
             "server_error bad_gateway connection connection_refused dns ssl proxy connect_timeout protocol "
             "read_timeout too_many_redirects data_loss body_too_large "
-            "retries_exhausted throttle_timeout session_closed".split()
+            "retries_exhausted throttle_timeout deadline session_closed".split()
         )
 
 

@@ -168,12 +168,13 @@ class RetryAdapter(LayerAdapter):
             run.mark(outcome)
             return False
         asked = self.retry.asked(outcome)
-        objection = self._objection(run.request, outcome, repeat, asked)
+        wait = max(self.retry.delay(len(run.earlier)), asked)
+        objection = self._objection(run, outcome, repeat, asked, wait)
         if objection is not None:
             run.mark(outcome, objection)
             _log.debug("%s: %s; not repeated: %s", run, classify(outcome), objection)
             return False
-        run.wait = max(self.retry.delay(len(run.earlier)), asked)
+        run.wait = wait
         run.keep(outcome)
         _log.debug(
             "%s: %s; retry %d of %d in %.3f s",
@@ -189,17 +190,18 @@ class RetryAdapter(LayerAdapter):
             return Repeat.IF_IDEMPOTENT if outcome.status_code in self.retry.statuses else Repeat.NEVER
         return after_error(outcome)
 
-    def _objection(
-        self, request: requests.PreparedRequest, outcome: Outcome, repeat: Repeat, asked: float
-    ) -> str | None:
+    def _objection(self, run: Run, outcome: Outcome, repeat: Repeat, asked: float, wait: float) -> str | None:
         """Why what may be repeated as such is not; None if it is. Takes a token of the budget if so."""
-        retry, method, url = self.retry, (request.method or "").upper(), request.url or ""
+        retry, request, left = self.retry, run.request, run.call.left()
+        method, url = (request.method or "").upper(), request.url or ""
         if getattr(outcome, "waf", None) is not None:
             return "the answer is a challenge page"
         if repeat is Repeat.IF_IDEMPOTENT and method not in retry.methods:
             return f"the server may have acted on this {method}, which Retry(methods=...) does not name"
         if retry.max_retry_after is not None and asked > retry.max_retry_after:
             return f"Retry-After asks for {asked:.0f} s, more than max_retry_after={retry.max_retry_after:g}"
+        if left is not None and wait >= left:
+            return f"the next attempt is {wait:.3g} s away, and the deadline {max(left, 0.0):.3g} s"
         if not _rewound(request):
             return "its body cannot be sent a second time"
         if retry.budget is not None and not retry.budget.spend(url):

@@ -11,7 +11,8 @@ from requests.adapters import BaseAdapter
 from kreuz_sync import body
 from kreuz_sync.calls import current_call
 from kreuz_sync.clock import SYSTEM_CLOCK
-from kreuz_sync.errors import ConnectionFailed, KreuzError
+from kreuz_sync.deadline import require_time
+from kreuz_sync.errors import ConnectionFailed, DeadlineExceeded, KreuzError
 from kreuz_sync.fields import retry_after
 from kreuz_sync.response import Response, adopt
 from kreuz_sync.stack import LayerAdapter
@@ -35,9 +36,12 @@ class LimiterAdapter(LayerAdapter):
     def send(self, request: requests.PreparedRequest, **options: Any) -> Response:  # type: ignore[override]
         host = host_of(request.url or "")
         if host:
+            call = current_call()
+            if call.deadline is not None:
+                require_time(call, request)
             came = SYSTEM_CLOCK.monotonic()
             self.limiter.acquire(host)
-            current_call().waited += SYSTEM_CLOCK.monotonic() - came
+            call.waited += SYSTEM_CLOCK.monotonic() - came
         response = adopt(self.inner.send(request, **options))
         if host and isinstance(response, Response):  # and no double that only looks like one
             self.limiter.record_response(host, _status(response))
@@ -72,13 +76,17 @@ class ThrottleAdapter(LayerAdapter):
         super().close()
 
     def _take(self, host: str, request: requests.PreparedRequest) -> Turn:
+        call = current_call()
+        seconds = None if call.deadline is None else require_time(call, request)
         try:
-            turn = self.turns.take(host, owner=self)
+            turn = self.turns.take(host, owner=self, seconds=seconds)
+        except DeadlineExceeded as error:
+            error.request, error.deadline = request, call.seconds
+            raise
         except KreuzError as error:
             error.request = request
             raise
-        if turn.waited:
-            current_call().waited += turn.waited
+        call.waited += turn.waited
         return turn
 
     def _attempt(self, turn: Turn, request: requests.PreparedRequest, options: dict[str, Any]) -> Response:

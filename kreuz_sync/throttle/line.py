@@ -21,11 +21,11 @@ class Waiter:
 
     owner: the adapter it waits for, so that closing that wakes it. came: when. host: whose line
     it is in, None for none. give_up: the moment after which it would rather fail, None for
-    never. refused: seconds to its turn, once that has moved beyond `give_up`. closed: its
-    adapter was closed.
+    never. deadline: that of its call, None for none; `give_up` is no later. refused: seconds to
+    its turn, once that has moved beyond `give_up`. closed: its adapter was closed.
     """
 
-    __slots__ = ("_bell", "came", "closed", "give_up", "host", "name", "owner", "refused")
+    __slots__ = ("_bell", "came", "closed", "deadline", "give_up", "host", "name", "owner", "refused")
 
     def __init__(self, name: str, owner: object, came: float) -> None:
         self.name = name
@@ -33,6 +33,7 @@ class Waiter:
         self.came = came
         self.host: Host | None = None
         self.give_up: float | None = None
+        self.deadline: float | None = None
         self.refused: float | None = None
         self.closed = False
         self._bell = threading.Lock()
@@ -139,6 +140,8 @@ class Host(Pace):
             moments.append(self.next_turn())
         if self.is_limited and waiter.give_up is not None:
             moments.append(waiter.give_up)
+        if waiter.deadline is not None:
+            moments.append(waiter.deadline)
         return min(max(0.0, min(moments) - now), LONGEST_WAIT_S) if moments else None
 
     def ring_first(self) -> None:

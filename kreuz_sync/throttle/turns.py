@@ -9,7 +9,7 @@ from math import inf
 from typing import TypeVar, cast
 
 from kreuz_sync.clock import Clock
-from kreuz_sync.errors import SessionClosed, ThrottleTimeout
+from kreuz_sync.errors import DeadlineExceeded, SessionClosed, ThrottleTimeout
 
 from .line import Host, Waiter
 from .pace import PRESSED
@@ -66,16 +66,17 @@ class Turns:
 
     # --- one request --------------------------------------------------------------------
 
-    def take(self, name: str, owner: object = None) -> Turn:
+    def take(self, name: str, owner: object = None, seconds: float | None = None) -> Turn:
         """Wait for the next turn of the host `name`, and take it.
 
-        `owner` is what `wake` names. Raises ThrottleTimeout, and SessionClosed after `wake(owner)`. With
-        these, as with an interrupt, the place in line is given up and no turn is used.
+        `owner` is what `wake` names. seconds: what is left until the call's deadline, None for no deadline.
+        Raises ThrottleTimeout, DeadlineExceeded, and SessionClosed after `wake(owner)`. With these, as with
+        an interrupt, the place in line is given up and no turn is used.
         """
         if len(self.roster.hosts) > KEPT:
             with self._lock:
                 self.roster.sweep(self.clock.monotonic())
-        return self._with_host(name, self._start_if_due) or self._wait_in_line(name, owner)
+        return self._with_host(name, self._start_if_due) or self._wait_in_line(name, owner, seconds)
 
     def answered(self, name: str, status: int, *, raised: float = inf, pause: float = 0.0) -> None:
         """Learn from an answer.
@@ -180,18 +181,20 @@ class Turns:
             return Turn(host, 0.0)
         return None
 
-    def _wait_in_line(self, name: str, owner: object) -> Turn:
+    def _wait_in_line(self, name: str, owner: object, seconds: float | None) -> Turn:
         waiter = Waiter(name, owner, self.clock.monotonic())
+        if seconds is not None:
+            waiter.deadline = waiter.give_up = waiter.came + seconds
         turn: Turn | None = None
         try:
             host = self._with_host(name, partial(self._join, waiter))
             while True:
                 with host.lock:
-                    turn, seconds = self._look(waiter, host)
+                    turn, pause = self._look(waiter, host)
                 if turn is not None:
                     return turn
                 # A clock asks of a condition only that it can be waited for.
-                self.clock.wait(cast(threading.Condition, waiter), seconds)
+                self.clock.wait(cast(threading.Condition, waiter), pause)
         except BaseException:
             if turn is not None:
                 turn.give_back()
@@ -209,9 +212,9 @@ class Turns:
         waiter.host = host
         max_wait = host.rules.max_wait
         if max_wait is not None:
-            waiter.give_up = waiter.came + max_wait
-            if waiter.is_too_late(turn := host.turn_of_next()):
-                raise _timeout(waiter, turn - waiter.came)
+            waiter.give_up = min(waiter.came + max_wait, inf if waiter.deadline is None else waiter.deadline)
+        if waiter.is_too_late(turn := host.turn_of_next()):
+            raise _too_late(waiter, turn - waiter.came)
         self._waiting.add(waiter)
         host.join(waiter)
         return host
@@ -232,8 +235,10 @@ class Turns:
         if waiter.closed:
             raise SessionClosed(f"{waiter.name}: the session was closed while this request waited for its turn")
         if waiter.refused is not None:
-            raise _timeout(waiter, waiter.refused)
+            raise _too_late(waiter, waiter.refused)
         now = self.clock.monotonic()
+        if waiter.deadline is not None and now >= waiter.deadline:  # a turn now would be of no use
+            raise _too_late(waiter, max(0.0, host.next_turn() - now))
         if host.is_first(waiter) and host.is_due(now) and host.has_place():
             waited = now - waiter.came
             host.start_late(now)
@@ -241,11 +246,14 @@ class Turns:
             self._leave(waiter, host)
             return Turn(host, waited), None
         if host.is_limited and waiter.give_up is not None and now >= waiter.give_up:
-            raise _timeout(waiter, max(0.0, host.next_turn() - now))  # nobody knows when a place comes free
+            raise _too_late(waiter, max(0.0, host.next_turn() - now))  # nobody knows when a place comes free
         return None, host.seconds_to_look(waiter, now)
 
 
-def _timeout(waiter: Waiter, seconds: float) -> ThrottleTimeout:
+def _too_late(waiter: Waiter, seconds: float) -> ThrottleTimeout | DeadlineExceeded:
+    if waiter.deadline is not None and waiter.give_up == waiter.deadline:
+        text = f"{waiter.name}: its next turn is {seconds:.3g} s away, beyond the call's deadline"
+        return DeadlineExceeded(text, retry_after=seconds)
     return ThrottleTimeout(
         f"{waiter.name}: its next turn is {seconds:.3g} s away, further than max_wait allows",
         host=waiter.name,
