@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 # The checkout beside this file, where there is one: its docstrings, not those of an older installation.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -11,12 +13,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from kreuz_sync.version import __version__
 
 project = "kreuz_sync"
-author = "the kreuz_sync authors"
-project_copyright = author
+author = project_copyright = "the kreuz_sync authors"
 release = version = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
-source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build"]
 
 html_theme = "furo"
@@ -26,16 +26,55 @@ html_show_sphinx = False
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
-myst_enable_extensions = ["colon_fence", "deflist"]
-myst_heading_anchors = 3
-
-autodoc_default_options = {"members": True, "show-inheritance": True, "member-order": "bysource"}
-autodoc_typehints = "signature"
+autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_preserve_defaults = True
-autodoc_class_signature = "separated"
+autodoc_inherit_docstrings = False  # requests' are in its own markup, and link to its own pages
+default_role = "code"
 
-nitpicky = True
 nitpick_ignore_regex = [
-    # Types of other packages: their indexes are on the network, and a build must not need it.
-    (r"py:.*", r"(requests|urllib3|collections|datetime|typing|contextvars|threading|weakref|http)(\..*)?"),
+    # Other packages' names: the indexes to link them by are on the network, which a build must not need.
+    (r"py:.*", r"(requests|urllib3)\..*"),
+    (r"py:.*", r"(abc|collections|datetime|http|pathlib|threading|typing)\..*"),
 ]
+
+_CODE = re.compile(r"(`[^`]*`)")
+_CODE_BEFORE_LETTER = re.compile(r"(`[^`]*`)(?=\w)")
+_MARKUP = re.compile(r"(\*(?=\*)|(?<=\*)\*|(?<=\s)\*(?=\s)|[|\\]|(?<=\w)_(?!\w)|(?<=^\d\d\d)\.)")
+
+
+def as_restructured_text(lines: list[str]) -> list[str]:
+    """Our docstrings, which are plain text with `code` and indented examples, as Sphinx reads them."""
+    made: list[str] = []
+    after_blank, in_example = True, False
+    for line in lines:
+        indented = line.startswith("    ")
+        if line.strip():
+            if indented and after_blank and not in_example:
+                made += ["::", ""]
+            # Lists have lines that are indented too, by less or without a blank line before them.
+            in_example = indented and (after_blank or in_example)
+        is_text = not in_example and not line.lstrip().startswith((">>>", "..."))
+        made.append(_escaped(line) if is_text else line)
+        after_blank = not line.strip()
+    return made
+
+
+def _escaped(line: str) -> str:
+    """`line` with nothing but `code` that Sphinx could take for markup."""
+    pieces = _CODE.split(line)
+    escaped = "".join(piece if piece.startswith("`") else _MARKUP.sub(r"\\\1", piece) for piece in pieces)
+    return _CODE_BEFORE_LETTER.sub(r"\1\ ", escaped)
+
+
+def _process_docstring(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    lines[:] = as_restructured_text(lines)
+
+
+def _process_signature(app: Any, what: str, *others: Any) -> tuple[str, None] | None:
+    return ("", None) if what == "exception" else None  # those are caught, not made
+
+
+def setup(app: Any) -> None:
+    """What Sphinx calls first."""
+    app.connect("autodoc-process-docstring", _process_docstring)
+    app.connect("autodoc-process-signature", _process_signature)

@@ -1,8 +1,8 @@
 """Layer 3: credentials, and the origins that they belong to.
 
-`Basic`, `Bearer` and `HeaderAuth` go wherever requests takes an auth. `OriginAuth` is the
-layer: it adds credentials on a copy of the request, only for the origin that they are
-mapped to, so that no redirect can carry them to another.
+`OriginAuth` adds credentials on a copy of the request, only for the origin that they are
+mapped to, so that no redirect can carry them to another. The credentials themselves are in
+`credentials.py`.
 """
 
 from __future__ import annotations
@@ -13,94 +13,17 @@ from urllib.parse import urlsplit
 
 import requests
 from requests.adapters import BaseAdapter
-from requests.auth import AuthBase, HTTPBasicAuth
 from requests.hooks import default_hooks
 
-from . import checks
+from .credentials import Basic, Bearer, HeaderAuth, credential_fields
 from .errors import SECRET_FIELDS
 from .settings import Setting
 from .stack import LayerAdapter, copy_request
 from .urls import origin_of
 
+__all__ = ["Basic", "Bearer", "HeaderAuth", "OriginAuth", "OriginAuthAdapter", "credential_fields"]
+
 Hook = Callable[..., Any]
-
-
-class Basic(Setting, AuthBase):
-    """User and password, in the Basic scheme (RFC 7617).
-
-    Texts are encoded in Latin-1, as requests does; give bytes for another encoding. Raises
-    ValueError for what the scheme cannot carry.
-    """
-
-    fields = ("user", "password")
-    secret_fields = frozenset(fields)
-    user: str | bytes
-    password: str | bytes
-
-    def __init__(self, user: str | bytes, password: str | bytes) -> None:
-        self._fix(user=_basic_part("user", user), password=_basic_part("password", password))
-
-    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        return HTTPBasicAuth(self.user, self.password)(request)  # type: ignore[arg-type,return-value]
-
-
-class Bearer(Setting, AuthBase):
-    """A token, in the Bearer scheme (RFC 6750). `token`: the token alone, without the word."""
-
-    fields = ("token",)
-    secret_fields = frozenset(fields)
-    token: str
-
-    def __init__(self, token: str) -> None:
-        checks.text("token", token, secret=True)
-        if not all("!" <= character <= "~" for character in token):
-            raise ValueError(
-                "token=...: visible ASCII characters are wanted, without spaces or line ends (strip what was "
-                "read from a file) and without the word Bearer"
-            )
-        self._fix(token=token)
-
-    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        request.headers["Authorization"] = f"Bearer {self.token}"
-        return request
-
-
-class HeaderAuth(Setting, AuthBase):
-    """Credentials in a header field of the service's own, such as X-Api-Key.
-
-    The field is treated as a secret everywhere: it is left out of errors, logs and pickles,
-    and does not follow a redirect to another origin.
-    """
-
-    fields = ("name", "value")
-    secret_fields = frozenset({"value"})
-    name: str
-    value: str
-
-    def __init__(self, name: str, value: str) -> None:
-        self._fix(name=checks.token("name", name), value=checks.field_value("value", value, secret=True))
-
-    @property
-    def credential_fields(self) -> tuple[str, ...]:
-        """The field that holds the secret."""
-        return (self.name,)
-
-    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        request.headers[self.name] = self.value
-        return request
-
-
-def credential_fields(auth: Any) -> tuple[str, ...]:
-    """The fields besides Authorization that `auth` puts secrets in.
-
-    An auth says so itself, by a tuple called `credential_fields`: a class of a user's own may
-    have one too.
-
-    >>> credential_fields(HeaderAuth("X-Api-Key", "k"))
-    ('X-Api-Key',)
-    """
-    names = getattr(auth, "credential_fields", ())
-    return names if isinstance(names, tuple) else ()
 
 
 class OriginAuth(Setting):
@@ -115,6 +38,7 @@ class OriginAuth(Setting):
 
     fields = ("origins",)
     origins: tuple[str, ...]
+    _known: dict[str, Any]
 
     def __init__(self, mapping: Mapping[str, Any]) -> None:
         if not isinstance(mapping, Mapping):
@@ -167,7 +91,7 @@ class OriginAuthAdapter(LayerAdapter):
         # Digest answers a challenge from a hook, with a request of its own. It goes through
         # the layers below this one: it waits its host's turn as any other.
         for hook in hooks:
-            response.connection = self.inner  # type: ignore[attr-defined]
+            response.connection = self.inner  # type: ignore[assignment]
             response = hook(response, **options) or response
         return response
 
@@ -204,24 +128,6 @@ _NEVER_NAMED = SECRET_FIELDS | {"content-length"}  # the first are secret anyway
 
 
 # --- reading the arguments ------------------------------------------------------------------
-
-
-def _basic_part(name: str, value: Any) -> str | bytes:
-    if isinstance(value, bytes):
-        text = value.decode("latin-1")
-    elif isinstance(value, str):
-        text = value
-    else:
-        raise TypeError(f"{name}=...: a string or bytes are wanted, not {type(value).__name__}")
-    if not text:
-        raise ValueError(f"{name}='': it must not be empty; requests' own pair (user, password) may have an empty part")
-    if any(character < " " or character == "\x7f" for character in text):
-        raise ValueError(f"{name}=...: control characters (a line end?) are not allowed (RFC 7617, section 2)")
-    if name == "user" and ":" in text:
-        raise ValueError("user=...: a colon would end it (RFC 7617, section 2)")
-    if any(character > "\xff" for character in text):
-        raise ValueError(f"{name}=...: not in Latin-1; give bytes, such as {name}.encode('utf-8')")
-    return value
 
 
 def _origin(key: Any) -> str:

@@ -23,7 +23,9 @@ CHUNK = 64 * 1024
 PARTIAL_KEPT = 64 * 1024  # bytes of a cut body that its error keeps
 STEP_OF_CODINGS = {1: 4096, 2: 16}  # bytes on the wire, by the number of codings: at most 16 MB decoded
 
-_DECODES_IN_STEPS = tuple(map(int, urllib3.__version__.split(".")[:2])) >= (2, 6)
+_URLLIB3_VERSION: str = urllib3.__version__  # type: ignore[attr-defined]  # it has one, and does not say so
+_DECODES_IN_STEPS = tuple(map(int, _URLLIB3_VERSION.split(".")[:2])) >= (2, 6)
+_SWALLOW_DATA = 2  # urllib3's GzipDecoderState for what follows the last member
 
 _LENGTH = re.compile(r"[0-9]{1,18}")
 
@@ -32,23 +34,28 @@ class Limits(NamedTuple):
     """What is asked of a body.
 
     max_body: decoded bytes, None for no limit. length_tolerance: how many bytes on the wire
-    may be missing. watch: called with the decoded body at its end, if it is no longer than
-    `watched` bytes.
+    may be missing. watch: called with the response and its decoded body at the end of that, if
+    it is no longer than `watched` bytes.
     """
 
     max_body: int | None = None
     length_tolerance: int = 0
-    watch: Callable[[bytes], object] | None = None
+    watch: Callable[[Response, bytes], object] | None = None
     watched: int = 0
 
 
 NO_LIMITS = Limits()
 
 
+def has_no_body(response: Response) -> bool:
+    """Whether the status or the method says that none follows, whatever the fields say (RFC 9112, section 6.3)."""
+    status = response.status_code or 0
+    return status < 200 or status in (204, 304) or (response.request is not None and response.request.method == "HEAD")
+
+
 def expected_length(response: Response) -> int | None:
     """The bytes that the wire owes, None where the answer does not say (RFC 9112, section 6.3)."""
-    status = response.status_code or 0
-    if status < 200 or status in (204, 304) or (response.request is not None and response.request.method == "HEAD"):
+    if has_no_body(response):
         return None
     if "Transfer-Encoding" in response.headers:
         return None
@@ -113,6 +120,9 @@ def checked(response: Response, chunks: Iterable[bytes]) -> Iterator[bytes]:
             yield chunk
     except theirs.ChunkedEncodingError as error:
         raise _data_loss(response, "the body broke off") from _root(error)
+    except (ValueError, OverflowError) as error:  # http.client, on sizes of chunks that are none
+        response.close()
+        raise _data_loss(response, "the body is framed in an impossible way") from error
     except theirs.ContentDecodingError as error:
         text = f"{_what(response)}: the body is not in its Content-Encoding"
         raise UndecodableBody(text, response=response) from _root(error)
@@ -121,9 +131,10 @@ def checked(response: Response, chunks: Iterable[bytes]) -> Iterator[bytes]:
     except theirs.ConnectionError as error:  # requests' word for a body that stopped coming
         raise BodyTimeout(f"{_what(response)}: the body stopped coming", response=response) from _root(error)
     else:
-        _check_end(response)
-        if seen is not None and limits.watch is not None:
-            limits.watch(b"".join(seen))
+        if not response._closed_early:
+            _check_end(response)
+            if seen is not None and limits.watch is not None:
+                limits.watch(response, b"".join(seen))
     finally:
         response.release()
 
@@ -143,15 +154,16 @@ def step(response: Response, wanted: int | None) -> int | None:
 
 def _check_end(response: Response) -> None:
     raw = response.raw
-    if not isinstance(raw, urllib3.HTTPResponse):
+    if not isinstance(raw, urllib3.HTTPResponse) or has_no_body(response):
         return  # only urllib3 counts the bytes on the wire
     expected = expected_length(response)
     received = raw.tell()
     if expected is not None:
         if received < expected - response.limits.length_tolerance:
             raise _data_loss(response, f"{received} of {expected} bytes came")
-    elif "Transfer-Encoding" not in response.headers and _decoder_wants_more(raw):
-        # Neither length nor chunks: the end of the coding is the only mark of the end.
+    elif "Transfer-Encoding" not in response.headers and received and _decoder_wants_more(raw):
+        # Neither length nor chunks: the end of the coding is the only mark of the end. (Nothing
+        # at all is what many servers send for an empty body, whatever its coding.)
         raise _data_loss(response, "the compressed body broke off")
 
 
@@ -162,7 +174,8 @@ def _decoder_wants_more(raw: urllib3.HTTPResponse) -> bool:
     """
     decoder: Any = getattr(raw, "_decoder", None)
     for one in getattr(decoder, "_decoders", None) or ([decoder] if decoder is not None else []):
-        if getattr(getattr(one, "_obj", None), "eof", None) is False:
+        padding = getattr(one, "_state", None) == _SWALLOW_DATA  # after the last member of a gzip body
+        if not padding and getattr(getattr(one, "_obj", None), "eof", None) is False:
             return True
     return False
 

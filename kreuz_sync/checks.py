@@ -84,7 +84,7 @@ def field_value(name: str, value: Any, *, secret: bool = False) -> str:
     shown = "..." if secret else repr(value)
     for character in text(name, value, secret=secret):
         if character > "\xff" or (character < " " and character != "\t") or character == "\x7f":
-            raise ValueError(f"{name}={shown}: {ascii(character)} cannot stand in a header field")
+            raise ValueError(f"{name}={shown}: {character!a} cannot stand in a header field")
     if value != value.strip(" \t"):
         raise ValueError(f"{name}={shown}: a header field neither begins nor ends with a space")
     return str(value)

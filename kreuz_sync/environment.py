@@ -64,7 +64,7 @@ class Environment:
             return None
         if any(file is not None and abs(SYSTEM_CLOCK.wall() - file[0] / 1e9) < YOUNG_S for file in state):
             # Written a moment ago: a second write of the same length may carry the same time.
-            return get_netrc_auth(url)  # type: ignore[no-any-return]
+            return get_netrc_auth(url)
         key = _site(url)
         if key not in known:
             _keep(known, key, get_netrc_auth(url))

@@ -48,13 +48,15 @@ if TYPE_CHECKING:
 class KreuzError(requests.RequestException):
     """Base of all.
 
-    attempts: how many times the request was put on the wire. earlier: what the attempts
-    before the last came to, each an `Attempt`. retry_skipped: why the retry did not repeat
-    what it might have; None where there was nothing to explain.
+    attempts: how many times the request was put on the wire. waited: seconds it waited for its
+    turn and before retries. earlier: what the attempts before the last came to, each an
+    `Attempt`. retry_skipped: why the retry did not repeat what it might have; None where there
+    was nothing to explain.
     """
 
     tag: ClassVar[str] = "other"
     attempts: int = 0
+    waited: float = 0.0
     earlier: tuple[Attempt, ...] = ()
     retry_skipped: str | None = None
 
@@ -91,7 +93,7 @@ def portable(request: Any) -> Any:
     secret = SECRET_FIELDS | {name.lower() for name in getattr(request, "credential_fields", ())}
     fields = {name: value for name, value in (request.headers or {}).items() if name.lower() not in secret}
     copy.headers = requests.structures.CaseInsensitiveDict(fields)
-    copy._cookies = requests.cookies.RequestsCookieJar()  # type: ignore[attr-defined]  # Response pickles it
+    copy._cookies = requests.cookies.RequestsCookieJar()  # Response pickles it
     return copy
 
 
@@ -320,10 +322,10 @@ _OF_STATUS: dict[int, type[StatusError]] = {
 
 
 def status_error(status: int) -> type[StatusError] | None:
-    """The class for an answer with this status; None below 400."""
-    if status < 400:
+    """The class for an answer with this status; None below 400, and for what HTTP does not know, as in requests."""
+    if not 400 <= status < 600:
         return None
-    return _OF_STATUS.get(status) or (ServerError if 500 <= status < 600 else ClientError)
+    return _OF_STATUS.get(status) or (ServerError if status >= 500 else ClientError)
 
 
 # requests' own exceptions, most particular first, for errors that did not pass through a stack.

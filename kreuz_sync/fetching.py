@@ -121,7 +121,7 @@ def fetch(session: Session, number: int, url: str, *, clock: Clock = SYSTEM_CLOC
     """What becomes of one URL. An exception, whatever it is, is that URL's outcome and ends nothing else."""
     started = clock.monotonic()
     try:
-        response = session.get(url)
+        response = session.request("GET", url)
         return answered(number, url, response, clock.monotonic() - started)
     except Exception as error:
         return failed(number, url, error, clock.monotonic() - started)

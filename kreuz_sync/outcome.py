@@ -6,9 +6,11 @@ Pure: the record that is printed is made here, and holds no credentials.
 from __future__ import annotations
 
 import base64
+import re
 from typing import Any, NamedTuple
 
 import requests
+from requests.structures import CaseInsensitiveDict
 
 from .errors import classify
 from .response import Response
@@ -18,17 +20,21 @@ from .urls import redact
 TEXT_SHOWN = 500  # characters of an error's text, or of a field that a server chose
 
 
+INVALID_URL = "invalid_url"
+
+
 class Hop(NamedTuple):
     """One host's part in a call: its redirects, and the last answer or the error.
 
-    requests: attempts on the wire. waited: seconds for its turn and before retries.
-    took: seconds of one attempt.
+    requests: attempts on the wire. waited: seconds for its turn and before retries. took:
+    seconds of the last attempt. earlier: the tags of the attempts before it, which were repeated.
     """
 
     host: str
     requests: int
     waited: float
     took: float
+    earlier: tuple[str, ...] = ()
 
 
 class Outcome(NamedTuple):
@@ -60,6 +66,11 @@ class Outcome(NamedTuple):
         """Seconds spent waiting for a host's turn and before retries."""
         return sum(hop.waited for hop in self.hops)
 
+    @property
+    def earlier(self) -> tuple[str, ...]:
+        """The tags of the attempts that were repeated, in order."""
+        return tuple(tag for hop in self.hops for tag in hop.earlier)
+
 
 def answered(number: int, url: str, response: Response, elapsed: float) -> Outcome:
     """The outcome of a call that got an answer, be it a 404."""
@@ -82,29 +93,54 @@ def failed(number: int, url: str, error: Exception, elapsed: float) -> Outcome:
     """The outcome of a call that got an exception, whatever it is."""
     waited = float(getattr(error, "waited", 0.0))
     attempts = int(getattr(error, "attempts", 0))
-    # What is known of an attempt that failed is only how long all of them took.
+    # Of attempts that failed it is only known how long all of them took.
     took = max(0.0, elapsed - waited) / attempts if attempts else 0.0
-    hop = Hop(host_key(url), attempts, waited, took)
-    tag = "invalid_url" if isinstance(error, UnicodeError) else classify(error)
-    return Outcome(number, url, elapsed, hops=(hop,), tag=tag, error=shown(error))
+    hop = Hop(host_key(url), attempts, waited, took, _tags(error))
+    return Outcome(number, url, elapsed, hops=(hop,), tag=_tag(error), error=shown(error, url))
 
 
-def shown(error: Exception) -> str:
-    """An error's text on one line, without credentials; its class where it has no text."""
-    return " ".join(redact(str(error)).split())[:TEXT_SHOWN] or type(error).__name__
+def _tag(error: Exception) -> str | None:
+    # The standard library's own word for a URL that cannot be read, or encoded, is a bare ValueError.
+    if isinstance(error, ValueError) and not isinstance(error, requests.RequestException):
+        return INVALID_URL
+    return classify(error)
+
+
+def shown(error: Exception, url: str = "") -> str:
+    """An error's text on one line, without credentials; its class where it has no text.
+
+    url: what it may quote, as it was given.
+    """
+    text = str(error)
+    if "@" in url:
+        text = text.replace(url, without_credentials(url))
+    return " ".join(redact(text).split())[:TEXT_SHOWN] or type(error).__name__
+
+
+_BEFORE_AT = re.compile(r"\A(.*?//)?.*@", re.DOTALL)
+
+
+def without_credentials(url: str) -> str:
+    """As `redact`, and made for what is no URL: all that stands before an @ is left out.
+
+    >>> without_credentials("me:pw@example.com/a"), without_credentials("http://me:p#/w@example.com")
+    ('REDACTED@example.com/a', 'http://REDACTED@example.com')
+    """
+    return redact(_BEFORE_AT.sub(r"\1REDACTED@", url))
 
 
 def record(outcome: Outcome) -> dict[str, Any]:
     """What is written about `outcome`: plain values, the body left out."""
     return {
         "number": outcome.number,
-        "url": redact(outcome.url),
+        "url": without_credentials(outcome.url) if outcome.tag == INVALID_URL else redact(outcome.url),
         "final_url": None if outcome.final_url is None else redact(outcome.final_url),
         "status": outcome.status,
         "tag": outcome.tag,
         "bytes": len(outcome.content),
         "content_type": None if outcome.content_type is None else outcome.content_type[:TEXT_SHOWN],
         "attempts": outcome.requests,
+        "retried": list(outcome.earlier),
         "waited": round(outcome.waited, 3),
         "elapsed": round(outcome.elapsed, 3),
         "error": outcome.error,
@@ -113,18 +149,23 @@ def record(outcome: Outcome) -> dict[str, Any]:
 
 def body_fields(outcome: Outcome) -> dict[str, str]:
     """The body for a record: `body` as text where its charset (UTF-8 if it names none) fits, else `body_base64`."""
-    for charset in (_charset(outcome.content_type), "utf-8"):
-        try:
-            return {"body": outcome.content.decode(charset)}
-        except (LookupError, ValueError):  # no such charset; not in this charset
-            continue
-    return {"body_base64": base64.b64encode(outcome.content).decode("ascii")}
+    text = _decoded(outcome.content, _charset(outcome.content_type))
+    if text is None:
+        return {"body_base64": base64.b64encode(outcome.content).decode("ascii")}
+    return {"body": text}
+
+
+def _decoded(content: bytes, charset: str) -> str | None:
+    try:
+        return content.decode(charset)
+    except (LookupError, ValueError):  # no such charset; not in this charset
+        return None if charset == "utf-8" else _decoded(content, "utf-8")
 
 
 def _charset(content_type: str | None) -> str:
     if content_type is None or "charset" not in content_type.lower():
         return "utf-8"
-    return requests.utils.get_encoding_from_headers({"content-type": content_type}) or "utf-8"
+    return requests.utils.get_encoding_from_headers(CaseInsensitiveDict({"content-type": content_type})) or "utf-8"
 
 
 def _hop(response: requests.Response) -> Hop:
@@ -133,4 +174,9 @@ def _hop(response: requests.Response) -> Hop:
         getattr(response, "attempts", 1),
         getattr(response, "waited", 0.0),
         response.elapsed.total_seconds(),
+        _tags(response),
     )
+
+
+def _tags(last: requests.Response | Exception) -> tuple[str, ...]:
+    return tuple(attempt.tag for attempt in getattr(last, "earlier", ()))

@@ -50,6 +50,7 @@ class Response(requests.Response):
     retry_skipped: str | None = None
     limits: body.Limits = body.NO_LIMITS
     _timed = False
+    _closed_early = False
     _held: tuple[Any, ...] = ()
 
     # --- what is wrong with it --------------------------------------------------------
@@ -89,7 +90,10 @@ class Response(requests.Response):
     def _sentence(self) -> str:
         reason = self.reason or ""
         if isinstance(reason, bytes):
-            reason = reason.decode("utf-8", "replace")
+            try:
+                reason = reason.decode("utf-8")
+            except UnicodeDecodeError:  # as in requests
+                reason = reason.decode("iso-8859-1")
         side = "Server" if self.status_code >= 500 else "Client"
         blocked = f" ({self.waf.vendor} {self.waf.kind} page)" if self.waf is not None else ""
         return f"{self.status_code} {side} Error: {reason[:REASON_SHOWN]}{blocked} for url: {redact(self.url or '')}"
@@ -104,11 +108,14 @@ class Response(requests.Response):
     @elapsed.setter
     def elapsed(self, value: timedelta) -> None:
         # requests assigns the time of the whole stack, waits included; the transport's stays.
-        if not self._timed:
+        # It does so once: what is assigned after that is a user's.
+        if self._timed:
+            self._timed = False
+        else:
             self.__dict__["elapsed"] = value
 
     def took(self, seconds: float) -> None:
-        """Fix `elapsed`. For transports, and for layers that answer themselves."""
+        """Set `elapsed` against the session's own. For transports, and for layers that answer themselves."""
         self.__dict__["elapsed"] = timedelta(seconds=seconds)
         self._timed = True
 
@@ -120,7 +127,7 @@ class Response(requests.Response):
         Raises DataLoss, UndecodableBody, BodyTooLarge, BodyTimeout, SslError.
         """
         if self._content_consumed:
-            return super().iter_content(chunk_size, decode_unicode)
+            return cast(Iterator[Any], super().iter_content(chunk_size, decode_unicode))  # type: ignore[call-overload]
         chunks: Iterable[bytes] = body.checked(self, super().iter_content(body.step(self, chunk_size)))
         if decode_unicode:
             return iter(stream_decode_response_unicode(chunks, self))
@@ -145,6 +152,9 @@ class Response(requests.Response):
             finalizer()
 
     def close(self) -> None:
+        """As in requests. What is read after that is empty, and no loss: the reader wanted no more."""
+        if not self._content_consumed:
+            self._closed_early = True
         try:
             super().close()
         finally:
@@ -167,7 +177,7 @@ class Response(requests.Response):
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)  # type: ignore[misc]
+        super().__setstate__(state)
         self._timed = True
 
 
@@ -180,10 +190,16 @@ def adopt(response: requests.Response) -> Response:
     if kind is requests.Response:
         response.__class__ = Response
     elif not issubclass(kind, Response) and issubclass(kind, requests.Response):
-        response.__class__ = _joined(kind)
+        response.__class__ = _joined(kind)  # type: ignore[arg-type]
     return cast(Response, response)
 
 
 @lru_cache(maxsize=64)
 def _joined(kind: type[requests.Response]) -> type[Response]:
-    return type(kind.__name__, (Response, kind), {})
+    return type(kind.__name__, (Response, kind), {"__reduce__": lambda self: (_remade, (kind,), self.__getstate__())})
+
+
+def _remade(kind: type[requests.Response]) -> Response:
+    """What a pickle of a joined class, which has no name to be found by, begins with."""
+    joined = _joined(kind)  # type: ignore[arg-type]
+    return joined.__new__(joined)

@@ -73,7 +73,7 @@ def file_name(url: str, content_type: str | None) -> str:
     of the URL. Fragment and password have no part in it.
 
     >>> file_name("http://example.com/news/today.html?page=2", "text/html")
-    'example.com-news-today-a6139f6bff0bd2f6c4e7.html'
+    'example.com-news-today-afde368940b07876a33a.html'
     """
     extension = extension_of(content_type)
     digest = hashlib.sha256(_identity(url).encode("utf-8", "surrogatepass")).hexdigest()[:UNIQUE]
@@ -146,7 +146,7 @@ class Folder:
         """Make the folder if it is not there. Raises OSError."""
         self.path = path
         path.mkdir(parents=True, exist_ok=True)
-        self._index = open(path / INDEX, "a+b", buffering=0)  # noqa: SIM115  # closed by close()
+        self._index = open(path / INDEX, "a+b", buffering=0)
         self._end_last_line()
 
     def write(self, outcome: Outcome) -> None:

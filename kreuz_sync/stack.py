@@ -20,7 +20,7 @@ last. The contract of a layer adapter:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import requests
@@ -85,7 +85,7 @@ class Stack(BaseAdapter):
         timeout: float | tuple[float | None, float | None] | None = None,
         verify: bool | str = True,
         cert: Any = None,
-        proxies: Mapping[str, str] | None = None,
+        proxies: dict[str, str] | None = None,
     ) -> Response:
         call = current.get()
         if call is None:  # mounted on a session that is not ours
@@ -101,12 +101,13 @@ class Stack(BaseAdapter):
             )
         except KreuzError as error:
             error.attempts = error.attempts or call.attempts - attempts
+            error.waited = call.waited - waited
             raise
         response.attempts = call.attempts - attempts
         response.waited = call.waited - waited
         # Digest authentication sends its second request through `response.connection`: that
         # one has to wait its host's turn too.
-        response.connection = self
+        response.connection = self  # type: ignore[assignment]
         return response
 
     def close(self) -> None:
@@ -124,6 +125,13 @@ class Stack(BaseAdapter):
         if name.startswith("__") or "transport" not in self.__dict__:
             raise AttributeError(name)
         return getattr(self.adapter, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """What only the innermost adapter has is set there: old code writes `get_adapter(url).max_retries = 3`."""
+        if name not in self.__dict__ and "transport" in self.__dict__ and hasattr(self.adapter, name):
+            setattr(self.adapter, name, value)
+        else:
+            super().__setattr__(name, value)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"layers": self.layers, "transport": self.transport}

@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from .errors import RateLimited, WafBlocked
 from .outcome import Hop, Outcome
 from .url_list import host_key
 
 HOSTS_SHOWN = 25
 NAME_SHOWN = 40  # characters of a host's name
 
+# The answers that make a throttle slow a host down.
+LIMITED = frozenset({RateLimited.tag, WafBlocked.tag})
+
 HEADINGS = ("host", "urls", "ok", "requests", "waited s", "backoffs", "slowest s", "errors")
 
 
 class HostCount:
-    """One host's counts. waited, slowest: seconds."""
+    """One host's counts. waited, slowest: seconds. limited: answers that asked for less haste."""
 
-    __slots__ = ("errors", "ok", "requests", "slowest", "urls", "waited")
+    __slots__ = ("errors", "limited", "ok", "requests", "slowest", "urls", "waited")
 
     def __init__(self) -> None:
         self.urls = 0
         self.ok = 0
         self.requests = 0
         self.waited = 0.0
+        self.limited = 0
         self.slowest = 0.0
         self.errors: dict[str, int] = {}
 
     def add_hop(self, hop: Hop) -> None:
         self.requests += hop.requests
         self.waited += hop.waited
+        self.limited += sum(tag in LIMITED for tag in hop.earlier)
         self.slowest = max(self.slowest, hop.took)
 
     def add_end(self, tag: str | None) -> None:
@@ -43,6 +49,7 @@ class HostCount:
         self.ok += other.ok
         self.requests += other.requests
         self.waited += other.waited
+        self.limited += other.limited
         self.slowest = max(self.slowest, other.slowest)
         for tag, count in other.errors.items():
             self.errors[tag] = self.errors.get(tag, 0) + count
@@ -62,6 +69,8 @@ class Tally:
         self._host(host_key(outcome.url)).add_end(outcome.tag)
         for hop in outcome.hops:
             self._host(hop.host).add_hop(hop)
+        # A redirect may have led to another host before the error came.
+        self._host(outcome.hops[-1].host).limited += outcome.tag in LIMITED
 
     def _host(self, name: str) -> HostCount:
         return self.hosts.setdefault(name, HostCount())
@@ -70,31 +79,34 @@ class Tally:
 def summary(tally: Tally, backoffs: Mapping[str, int]) -> str:
     """The table by host, the busiest first, and all hosts together; "" if nothing was done.
 
-    backoffs: how often each host asked for more time.
+    backoffs: how often each host's delay was raised. Of a host that the throttle has forgotten
+    by now it is only known how often it asked for that.
     """
     if not tally.hosts:
         return ""
     names = sorted(tally.hosts, key=lambda name: (-tally.hosts[name].urls, name))
-    rows = [_row(_shown(name), tally.hosts[name], backoffs.get(name, 0)) for name in names[:HOSTS_SHOWN]]
-    hidden = names[HOSTS_SHOWN:]
-    if hidden:
-        rows.append(_row(f"({len(hidden)} more)", *_sum(tally, backoffs, hidden)))
+    raised = {name: backoffs.get(name, tally.hosts[name].limited) for name in names}
+    groups = [(_shown(name), [name]) for name in names[:HOSTS_SHOWN]]
+    if len(names) > HOSTS_SHOWN:
+        groups.append((f"({len(names) - HOSTS_SHOWN} more)", names[HOSTS_SHOWN:]))
     if len(names) > 1:
-        rows.append(_row("all", *_sum(tally, backoffs, names)))
-    return table(HEADINGS, rows)
+        groups.append(("all", names))
+    return table(
+        HEADINGS, [_row(title, _sum(tally, group), sum(raised[name] for name in group)) for title, group in groups]
+    )
 
 
-def _sum(tally: Tally, backoffs: Mapping[str, int], names: Sequence[str]) -> tuple[HostCount, int]:
+def _sum(tally: Tally, names: Iterable[str]) -> HostCount:
     total = HostCount()
     for name in names:
         total.add(tally.hosts[name])
-    return total, sum(backoffs.get(name, 0) for name in names)
+    return total
 
 
-def _row(name: str, count: HostCount, backoffs: int) -> tuple[str, ...]:
+def _row(title: str, count: HostCount, backoffs: int) -> tuple[str, ...]:
     by_tag = sorted(count.errors.items(), key=lambda pair: (-pair[1], pair[0]))
     return (
-        name,
+        title,
         str(count.urls),
         str(count.ok),
         str(count.requests),

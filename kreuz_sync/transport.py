@@ -7,6 +7,7 @@ cut one is a failed attempt, and looks for challenge pages. It does not touch re
 
 from __future__ import annotations
 
+import logging
 from time import perf_counter
 from typing import Any
 
@@ -19,8 +20,13 @@ from .calls import current_call
 from .errors import DataLoss
 from .response import Response, adopt
 from .stack import LayerAdapter
+from .urls import host_of, redact
 from .waf import Waf, WafMatch
 from .wire_errors import translate
+
+HOSTS_TOLD = 4096  # whose challenge pages have been logged
+
+_log = logging.getLogger("kreuz_sync.waf")
 
 
 class Transport(LayerAdapter):
@@ -37,6 +43,7 @@ class Transport(LayerAdapter):
         super().__init__(inner)
         self.waf = waf
         self.limits = body.Limits(max_body=max_body, length_tolerance=length_tolerance)
+        self._told: set[str] = set()
         fork.renew_in_child(self)
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> Response:  # type: ignore[override]
@@ -48,7 +55,12 @@ class Transport(LayerAdapter):
             typed = translate(error, request)
             if typed is None:
                 raise
-            raise typed
+            try:
+                raise typed
+            finally:
+                # The error knows this frame by its traceback: a frame that knows the error too
+                # would keep the socket of a broken answer until the next garbage collection.
+                del typed
         response.took(perf_counter() - started)
         response.limits = self.limits
         body.refuse_by_length(response)
@@ -57,7 +69,7 @@ class Transport(LayerAdapter):
         else:
             self._read(response)
             if self.waf is not None:
-                response.waf = self._look(response, response._content or b"")
+                self._look(response, response._content or b"")
         return response
 
     def _read(self, response: Response) -> None:
@@ -75,17 +87,26 @@ class Transport(LayerAdapter):
             response.raw.enforce_content_length = False  # it knows no tolerance
         if self.waf is None:
             return
-        response.waf = self._look(response, None)
+        self._look(response, None)
         if response.waf is None and self.waf.reads(response.status_code, response.headers):
+            response.limits = self.limits._replace(watch=self._look, watched=self.waf.body_limit)
 
-            def watch(content: bytes) -> None:
-                response.waf = self._look(response, content)
-
-            response.limits = self.limits._replace(watch=watch, watched=self.waf.body_limit)
-
-    def _look(self, response: Response, content: bytes | None) -> WafMatch | None:
+    def _look(self, response: Response, content: bytes | None) -> None:
         assert self.waf is not None
-        return self.waf.look(response.status_code, response.headers, content)
+        found = self.waf.look(response.status_code, response.headers, content, response.reason)
+        if found is not None:
+            response.waf = found
+            self._tell(found, response.url or "")
+
+    def _tell(self, found: WafMatch, url: str) -> None:
+        """Once for each host: a challenge page is seldom alone."""
+        host = host_of(url)
+        if host in self._told:
+            return
+        if len(self._told) >= HOSTS_TOLD:
+            self._told.clear()
+        self._told.add(host)
+        _log.warning("%s: a %s page of %s in place of %s", host, found.kind, found.vendor, redact(url))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -93,6 +114,6 @@ class Transport(LayerAdapter):
 
     def after_fork(self) -> None:
         """Let go of the parent's sockets: two processes on one connection read each other's answers."""
-        renew = getattr(self.inner, "__setstate__", None)
-        if renew is not None:
-            renew(self.inner.__getstate__())  # requests' adapters make new pools when unpickled
+        inner: Any = self.inner
+        if hasattr(inner, "__setstate__"):
+            inner.__setstate__(inner.__getstate__())  # requests' adapters make new pools when unpickled

@@ -26,9 +26,9 @@ def urls_in(lines: Iterable[str]) -> Iterator[str]:
     ['http://example.com/a', 'http://example.com/b#c']
     """
     for line in lines:
-        line = line.strip()
-        if line and not line.startswith("#"):
-            yield line
+        url = line.strip()
+        if url and not url.startswith("#"):
+            yield url
 
 
 def host_key(url: str) -> str:

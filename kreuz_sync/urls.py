@@ -21,6 +21,7 @@ SECRET_QUERY_NAMES = frozenset(
 _FOLDED_SECRET_NAMES = frozenset(name.lower() for name in SECRET_QUERY_NAMES)
 
 _USER_INFO = re.compile(r"(?<=//)[^/?#]*@")
+_LIKE_USER_INFO = re.compile(r"[^\s/'\"@]+:[^\s/'\"@]*@")
 _QUERY_PAIR = re.compile(r"(?<=[?&;])([^=&;#]+)=([^&;#]*)")
 
 
@@ -68,6 +69,15 @@ def redact(url: str) -> str:
     if "=" in url:
         url = _QUERY_PAIR.sub(_redact_pair, url)
     return url
+
+
+def redact_text(text: str) -> str:
+    """`text`, which may quote something like a URL, without credentials.
+
+    >>> redact_text("No connection adapters were found for 'me:pw@example.com'")
+    "No connection adapters were found for 'REDACTED@example.com'"
+    """
+    return _LIKE_USER_INFO.sub("REDACTED@", redact(text)) if "@" in text else redact(text)
 
 
 def _redact_pair(pair: re.Match[str]) -> str:

@@ -37,18 +37,18 @@ class UserAgents(Setting):
     chosen by its name alone, so that it is the same in every process and every run. A call
     keeps its agent through retries and, with "call", through redirects.
 
+    A copy is the same object, since turns are shared by nature; a pickle starts a round anew.
+
     Raises TypeError or ValueError for agents that a header field cannot hold.
     """
 
     fields = ("agents", "per")
     agents: tuple[str, ...]
     per: str
+    _turns: _Turns
 
     def __init__(self, agents: Iterable[str] | str, *, per: str = "call") -> None:
-        self._fix(agents=_agents(agents), per=checks.one_of("per", per, ("call", "host")))
-        self._fix(_taken=0)  # guarded by _lock
-        self.after_fork()
-        fork.renew_in_child(self)
+        self._fix(agents=_agents(agents), per=checks.one_of("per", per, ("call", "host")), _turns=_Turns())
 
     @classmethod
     def browsers(cls, *, per: str = "call") -> UserAgents:
@@ -64,22 +64,44 @@ class UserAgents(Setting):
 
     def take(self) -> str:
         """The next agent; there must be one."""
-        with self._lock:
-            turn = self._taken
-            self._fix(_taken=(turn + 1) % len(self.agents))
-        return self.agents[turn]
+        return self.agents[self._turns.take(len(self.agents))]
 
     def of_host(self, host: str) -> str:
         """The agent that `host` always sees; there must be one."""
         # Nothing to remember: a million hosts take no memory. hash() differs between processes.
         return self.agents[zlib.crc32(host.encode("utf-8", "surrogatepass")) % len(self.agents)]
 
-    def after_fork(self) -> None:
-        """A new lock: in a child the parent's may be held by a thread that is not there."""
-        self._fix(_lock=threading.Lock())
+    def __copy__(self) -> UserAgents:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> UserAgents:
+        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.agents, self.per)
+
+
+class _Turns:
+    """Whose turn it is, for all threads.
+
+    `next(itertools.count())` would do where one thread runs at a time; a Python without that
+    rule may give two threads the same number.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._next = 0  # guarded by _lock
+        fork.renew_in_child(self)
+
+    def take(self, places: int) -> int:
+        """This turn, 0 to `places` - 1; the next caller gets the next one."""
+        with self._lock:
+            turn = self._next
+            self._next = (turn + 1) % places
+        return turn
+
+    def after_fork(self) -> None:
+        self._lock = threading.Lock()  # a thread that is not here may hold the parent's
 
 
 class UserAgentAdapter(LayerAdapter):

@@ -110,7 +110,9 @@ def _root(error: BaseException) -> BaseException | None:
     shown = [
         link
         for link in chain(error)
-        if not isinstance(link, (requests.RequestException, lower.MaxRetryError)) and isinstance(link, Exception)
+        # TypeError: urllib3 1.26 asks http.client for `buffering` first, in vain.
+        if not isinstance(link, (requests.RequestException, lower.MaxRetryError, TypeError))
+        and isinstance(link, Exception)
     ]
     system = [link for link in shown if isinstance(link, OSError)]
     return (system or shown or [None])[-1]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,18 @@ from .loopback import Authority, ForwardProxy, Server
 
 # What requests, urllib3 and ssl read from the environment, apart from *_proxy.
 _SETTINGS = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR", "NETRC", "SSLKEYLOGFILE")
+
+# Packages that test files import at their top. Where one is missing, these files are left out.
+_IMPORTED_AT_TOP = ("hypothesis", "requests_mock", "responses", "trustme", "vcr")
+_MISSING = [name for name in _IMPORTED_AT_TOP if find_spec(name) is None]
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out what cannot be imported without the extra `test`."""
+    if not _MISSING or collection_path.suffix != ".py":
+        return None
+    imports = rf"^(?:import|from) (?:{'|'.join(_MISSING)})\b"
+    return re.search(imports, collection_path.read_text(encoding="utf-8"), re.MULTILINE) is not None or None
 
 
 @pytest.fixture(scope="session")
@@ -56,6 +70,7 @@ def second_server() -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     """Who signed the certificate of `tls_server`: `verify=authority.bundle` trusts it."""
+    pytest.importorskip("trustme")
     pytest.importorskip("trustme")
     return Authority(tmp_path_factory.mktemp("certificates"))
 

@@ -13,6 +13,7 @@ import importlib
 import json
 import pkgutil
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ import requests
 from requests.adapters import HTTPAdapter
 
 import kreuz_sync
+from kreuz_sync import cli
 
 from .fakes import respond
 
@@ -31,6 +33,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 MODULES = [module.name for module in pkgutil.walk_packages(kreuz_sync.__path__, "kreuz_sync.")]
 
 _BLOCK = re.compile(r"(?:<!-- (?P<mark>[^\n]*) -->\n+)?^```(?P<kind>python|pycon)\n(?P<code>.*?)^```$", re.M | re.S)
+_SHELL = re.compile(r"^```sh\n(.*?)^```$", re.M | re.S)
+_SOURCE_FILE = re.compile(r"`([\w/]+\.py)`")
 _LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
 
 
@@ -83,7 +87,9 @@ def answer(request: requests.PreparedRequest) -> requests.Response:
     if url.path.startswith("/cut"):
         return respond(request, 200, {"Content-Length": "50000"}, b"<p>")
     if url.path.startswith("/shop"):
-        return respond(request, 403, {"cf-mitigated": "challenge", "Content-Type": "text/html"}, b"<title>Just a moment...")
+        return respond(
+            request, 403, {"cf-mitigated": "challenge", "Content-Type": "text/html"}, b"<title>Just a moment..."
+        )
     return respond(request, 200, {"Content-Type": "text/html; charset=utf-8"}, b"<h1>Example</h1>")
 
 
@@ -108,6 +114,21 @@ class TestPages:
     def test_links_lead_to_files(self, page: Path) -> None:
         links = _LINK.findall(page.read_text(encoding="utf-8"))
         assert [link for link in links if not (page.parent / link).exists()] == []
+
+    @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+    def test_commands_are_understood(self, page: Path) -> None:
+        """Every `kreuz-sync ...` in a shell block has the options that it uses."""
+        lines = "\n".join(_SHELL.findall(page.read_text(encoding="utf-8"))).splitlines()
+        for line in lines:
+            _, command, arguments = line.partition("kreuz-sync ")
+            if command:
+                cli.parser().parse_args(shlex.split(arguments))
+
+    @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+    def test_source_files_are_where_they_are_said_to_be(self, page: Path) -> None:
+        folder = Path(kreuz_sync.__file__).parent
+        named = _SOURCE_FILE.findall(page.read_text(encoding="utf-8"))
+        assert [name for name in named if not (folder / name).is_file()] == []
 
 
 class TestDocstrings:

@@ -103,6 +103,13 @@ class TestChallenges:
         response = wire((403, CHALLENGE, b"<html>"), waf=DEFAULT_WAF).send(prepared(), stream=True)
         assert response.waf is not None and response.raw.tell() == 0
 
+    def test_it_is_told_once_for_each_host(self, caplog):
+        mounted = wire((403, CHALLENGE, b""), waf=DEFAULT_WAF)
+        for url in ("http://a.test/?token=s3cret", "http://a.test/2", "http://b.test/"):
+            mounted.send(prepared(url))
+        assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
+        assert caplog.messages[0] == "a.test: a challenge page of cloudflare in place of http://a.test/?token=REDACTED"
+
     def test_a_small_page_that_was_streamed_is_judged_at_its_end(self):
         page = b'<html><script id="anubis_challenge" type="application/json">{}</script></html>'
         response = wire((200, {"Content-Type": "text/html", "Content-Length": str(len(page))}, page), waf=DEFAULT_WAF)

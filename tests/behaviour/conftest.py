@@ -17,7 +17,11 @@ def _without_pace() -> requests.Session:
 
 def _everything_on() -> requests.Session:
     kreuz_sync = pytest.importorskip("kreuz_sync")
-    return kreuz_sync.Session(throttle=0, retry=2, user_agents=["agent/1"])
+    return kreuz_sync.Session(
+        throttle=kreuz_sync.Throttle(0, first_backoff=0.001),
+        retry=kreuz_sync.Retry(2, base=0.001),
+        user_agents=["agent/1"],
+    )
 
 
 KINDS: dict[str, Callable[[], requests.Session]] = {

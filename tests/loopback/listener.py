@@ -138,10 +138,14 @@ class Listener:
     # --- life ---------------------------------------------------------------------------
 
     def close(self) -> None:
-        """End every connection and thread. AssertionError if one does not end."""
+        """End every connection and thread; the second time there is nothing to do. AssertionError if one stays."""
+        if self.closing.is_set():
+            return
         self.closing.set()
         self._waker.send(b"x")
         self._acceptor.join(GUARD_S)
+        for sock in (self._waker, self._woken):
+            sock.close()
         with self._changed:
             sockets, threads = list(self._sockets), list(self._threads)
         for sock in sockets:
@@ -205,7 +209,7 @@ class Listener:
                     if key.fileobj is not self._woken:
                         with contextlib.suppress(OSError):  # the client has gone again
                             self._start(key.fileobj.accept()[0])  # type: ignore[union-attr]
-        for sock in (*self._listening, self._waker, self._woken):
+        for sock in self._listening:
             sock.close()
 
     def _start(self, sock: socket.socket) -> None:

@@ -1,0 +1,90 @@
+"""Reading the session's arguments: a plain value or a setting becomes the setting, and nothing wrong gets by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import requests
+
+from . import checks
+from .auth import OriginAuth
+from .retry import Retry
+from .stack import Layer
+from .useragent import UserAgents
+
+Timeout = float | tuple[float | None, float | None] | None
+Kind = TypeVar("Kind")
+
+
+class _Unset:
+    """Not given. (None is a value: no time-out, no throttle.)"""
+
+    def __repr__(self) -> str:
+        return "<default>"
+
+
+UNSET: Any = _Unset()
+
+
+def timeout(value: Any) -> Timeout:
+    """Seconds, a pair of (connect, read) of which either may be None, or None for no time-out."""
+    if value is None:
+        return None
+    if isinstance(value, tuple):
+        if len(value) != 2:
+            raise ValueError(f"timeout={value!r}: a pair is (connect, read), in seconds or None")
+        connect, read = (None if part is None else checks.seconds("timeout", part, above=0) for part in value)
+        return connect, read
+    return checks.seconds("timeout", value, above=0)
+
+
+def instance(name: str, value: Any, kind: type[Kind]) -> Kind | None:
+    """`value` if it is a `kind` or None."""
+    if value is not None and not isinstance(value, kind):
+        raise TypeError(f"{name}={value!r}: a {kind.__name__} is wanted, or None")
+    return value
+
+
+def headers(value: Any) -> Mapping[str, Any]:
+    """Fields for every call; None for none. requests itself says what a field may hold."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise TypeError(f"headers: a mapping of names to values is wanted, not {type(value).__name__}")
+    for name, content in value.items():
+        if content is not None:
+            requests.utils.check_header_validity((name, content))
+    return value
+
+
+def retry(value: Any) -> Retry | None:
+    """A number of sends after the first, a `Retry`, or None; 0 is None."""
+    if value is UNSET or value is None or isinstance(value, Retry):
+        return None if value is UNSET else value
+    attempts = checks.count("retry", value)
+    return Retry(attempts=attempts) if attempts else None
+
+
+def user_agents(value: Any) -> UserAgents | None:
+    """A list of agents, a `UserAgents`, or None."""
+    if value is UNSET or value is None or isinstance(value, UserAgents):
+        return None if value is UNSET else value
+    return UserAgents(value)
+
+
+def origin_auth(value: Any) -> OriginAuth | None:
+    """The credentials of a mapping of origins; None where `value` is requests' own kind of auth."""
+    if isinstance(value, Mapping):
+        return OriginAuth(value)
+    return value if isinstance(value, OriginAuth) else None
+
+
+def layers(value: Any, **others: Any) -> tuple[Layer, ...]:
+    """A whole stack, outermost first. `others` are arguments that belong into it."""
+    if isinstance(value, str) or not isinstance(value, Sequence) or not all(callable(layer) for layer in value):
+        raise TypeError(f"layers={value!r}: a list of layers is wanted, outermost first")
+    also = [name for name, other in others.items() if other is not UNSET and other is not None]
+    if also:
+        raise ValueError(f"layers= is the whole stack: put {', '.join(also)} into it instead of beside it")
+    return tuple(value)
