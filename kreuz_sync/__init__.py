@@ -9,6 +9,8 @@ Code written for requests needs one changed import: `import kreuz_sync as reques
 since the names of requests' front page are here as well.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from requests import (
     ConnectionError,
     HTTPError,
@@ -69,18 +71,40 @@ from .useragent import UserAgents
 from .version import __version__
 from .waf import Waf, WafMatch
 
+if TYPE_CHECKING:
+    from .cache import Cache, CacheStore, DiskStore, MemoryStore
+
+# Loaded when they are asked for: a program without a cache does not pay for one.
+_OF_THE_CACHE = ("Cache", "CacheStore", "DiskStore", "MemoryStore")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OF_THE_CACHE:
+        from . import cache
+
+        return getattr(cache, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_OF_THE_CACHE})
+
+
 __all__ = [
     "BadGateway",
     "Basic",
     "Bearer",
     "BodyTimeout",
     "BodyTooLarge",
+    "Cache",
+    "CacheStore",
     "ClientError",
     "ConnectTimeout",
     "ConnectionError",
     "ConnectionFailed",
     "ConnectionRefused",
     "DataLoss",
+    "DiskStore",
     "DnsError",
     "Forbidden",
     "Gone",
@@ -89,6 +113,7 @@ __all__ = [
     "JSONDecodeError",
     "KreuzError",
     "LayerAdapter",
+    "MemoryStore",
     "NotFound",
     "PreparedRequest",
     "ProtocolViolation",

@@ -135,6 +135,8 @@ def checked(response: Response, chunks: Iterable[bytes]) -> Iterator[bytes]:
             _check_end(response)
             if seen is not None and limits.watch is not None:
                 limits.watch(response, b"".join(seen))
+            if response._when_whole is not None:
+                response._when_whole(response)
     finally:
         response.release()
 
@@ -147,7 +149,8 @@ def step(response: Response, wanted: int | None) -> int | None:
     """
     if response.limits.max_body is None:
         return wanted
-    codings = response.headers.get("Content-Encoding", "").count(",") + 1 if "Content-Encoding" in response.headers else 0
+    coded = response.headers.get("Content-Encoding")
+    codings = 0 if coded is None else coded.count(",") + 1
     most = CHUNK if codings == 0 or _DECODES_IN_STEPS else STEP_OF_CODINGS.get(codings, 1)
     return most if wanted is None else min(wanted, most)
 

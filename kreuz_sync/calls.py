@@ -7,8 +7,12 @@ threads at once, and a redirect is a new request of the same call.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from .response import Response
 
 
 class Attempt(NamedTuple):
@@ -28,15 +32,17 @@ class Call:
 
     attempts: sends put on the wire, over all hops. waited: seconds spent waiting, for a
     host's turn or before a retry. user_agent: the one that rotation chose for all its hops,
-    None if it was not asked yet.
+    None if it was not asked yet. heard: what a layer wants done with each answer when its
+    header section has come and its body has not been read; only the transport can do that.
     """
 
-    __slots__ = ("attempts", "user_agent", "waited")
+    __slots__ = ("attempts", "heard", "user_agent", "waited")
 
     def __init__(self) -> None:
         self.attempts = 0
         self.waited = 0.0
         self.user_agent: str | None = None
+        self.heard: Callable[[Response], object] | None = None
 
 
 # The call that this thread is inside a stack for.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import requests
 from requests import exceptions as theirs
@@ -24,6 +25,10 @@ from .urls import redact_text
 from .useragent import DEFAULT_USER_AGENT, UserAgents
 from .waf import DEFAULT_WAF, Waf
 
+if TYPE_CHECKING:
+    from .cache.setting import Cache
+    from .cache.store import CacheStore
+
 DEFAULT_TIMEOUT_S = 30.0
 # urllib3 forgets the least used host beyond the first number, and throws away connections
 # of one host beyond the second. An idle place costs a few bytes.
@@ -39,7 +44,8 @@ class Session(RememberingSession):
 
     throttle: seconds between requests to one host, a `Throttle` (several sessions may share
     it), any `RateLimiter`, or None for no pace. retry: sends after the first, or a `Retry`;
-    0 by default. headers: fields for every call, under the call's own. user_agents: agents to
+    0 by default. cache: a folder to keep answers in, a `Cache`, or a `CacheStore`; none by
+    default. headers: fields for every call, under the call's own. user_agents: agents to
     rotate, or a `UserAgents`. auth: what requests takes, for every call, or a mapping of
     origins (`"https://api.example.com"`) to credentials. raise_for_status: raise a typed
     error for every answer of 400 or more, and for challenge pages. timeout: seconds to
@@ -48,7 +54,7 @@ class Session(RememberingSession):
     waf: the rules that tell challenge pages, None to look for none. adapter: what sends
     instead of requests' HTTPAdapter. pool_connections, pool_maxsize: hosts whose connections
     are kept, and how many of each. layers: the whole stack, outermost first, in place of
-    throttle, retry, user_agents and origins' credentials.
+    throttle, cache, retry, user_agents and origins' credentials.
 
     Raises TypeError or ValueError, naming the argument, for what cannot work.
     """
@@ -66,6 +72,7 @@ class Session(RememberingSession):
         *,
         throttle: float | RateLimiter | None = UNSET,
         retry: int | Retry | None = UNSET,
+        cache: str | os.PathLike[str] | Cache | CacheStore | None = UNSET,
         headers: Mapping[str, str | bytes] | None = None,
         user_agents: Sequence[str] | UserAgents | None = UNSET,
         auth: Any = None,
@@ -91,12 +98,13 @@ class Session(RememberingSession):
             layers = polite_order(
                 user_agents=arguments.user_agents(user_agents),
                 auth=origin_auth,
+                cache=arguments.cache(cache),
                 retry=arguments.retry(retry),
                 throttle=as_throttle(Throttle() if throttle is UNSET else throttle),
             )
         else:
             layers = arguments.layers(
-                layers, throttle=throttle, retry=retry, user_agents=user_agents, auth=origin_auth
+                layers, throttle=throttle, retry=retry, cache=cache, user_agents=user_agents, auth=origin_auth
             )
         self.layers = tuple(layers)
         super().__init__()
@@ -125,6 +133,11 @@ class Session(RememberingSession):
     def retry(self) -> Retry | None:
         """What repeats this session's requests."""
         return self._layer(Retry)
+
+    @property
+    def cache(self) -> Cache | None:
+        """What keeps this session's answers; to list, delete, export, switch off for a while."""
+        return next((layer for layer in self.layers if getattr(layer, "is_cache", False)), None)  # type: ignore[return-value]
 
     @property
     def _origin_auth(self) -> OriginAuth | None:  # type: ignore[override]

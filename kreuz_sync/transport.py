@@ -47,7 +47,8 @@ class Transport(LayerAdapter):
         fork.renew_in_child(self)
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> Response:  # type: ignore[override]
-        current_call().attempts += 1
+        call = current_call()
+        call.attempts += 1
         started = perf_counter()
         try:
             response = adopt(self.inner.send(request, **options))
@@ -61,9 +62,12 @@ class Transport(LayerAdapter):
                 # The error knows this frame by its traceback: a frame that knows the error too
                 # would keep the socket of a broken answer until the next garbage collection.
                 del typed
-        response.took(perf_counter() - started)
+        response.arrived = arrived = perf_counter()
+        response.took(arrived - started)
         response.limits = self.limits
         body.refuse_by_length(response)
+        if call.heard is not None:
+            call.heard(response)
         if options.get("stream"):
             self._watch_stream(response)
         else:
