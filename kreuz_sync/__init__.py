@@ -11,6 +11,7 @@ errors of requests that stand here; those without a name on this page are in `kr
 """
 
 import logging
+from typing import TYPE_CHECKING, Any
 
 from requests import (
     ConnectionError,
@@ -79,12 +80,33 @@ from .useragent import UserAgents
 from .version import __version__
 from .waf import Waf, WafMatch
 
+if TYPE_CHECKING:
+    from .cache import Cache, CacheStore, DiskStore, MemoryStore
+
+# Loaded when they are asked for: a program without a cache does not pay for one.
+_OF_THE_CACHE = ("Cache", "CacheStore", "DiskStore", "MemoryStore")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OF_THE_CACHE:
+        from . import cache
+
+        return getattr(cache, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_OF_THE_CACHE})
+
+
 __all__ = [
     "BadGateway",
     "Basic",
     "Bearer",
     "BodyTimeout",
     "BodyTooLarge",
+    "Cache",
+    "CacheStore",
     "ClientError",
     "ConnectTimeout",
     "ConnectionError",
@@ -92,6 +114,7 @@ __all__ = [
     "ConnectionRefused",
     "DataLoss",
     "DeadlineExceeded",
+    "DiskStore",
     "DnsError",
     "Forbidden",
     "Gone",
@@ -100,6 +123,7 @@ __all__ = [
     "JSONDecodeError",
     "KreuzError",
     "LayerAdapter",
+    "MemoryStore",
     "NotFound",
     "PreparedRequest",
     "ProtocolViolation",

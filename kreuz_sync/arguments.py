@@ -80,6 +80,15 @@ def retry(value: Any) -> Retry | None:
     return Retry(attempts=attempts) if attempts else None
 
 
+def cache(value: Any) -> Layer | None:
+    """A folder, a `CacheStore`, a `Cache`, or None. The rooms of the cache are loaded for those who use one."""
+    if value is UNSET or value is None:
+        return None
+    from .cache.setting import as_cache
+
+    return as_cache(value)
+
+
 def user_agents(value: Any) -> UserAgents | None:
     """A list of agents, a `UserAgents`, or None."""
     if value is UNSET or value is None or isinstance(value, UserAgents):

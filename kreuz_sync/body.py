@@ -207,6 +207,8 @@ def checked(response: Response, chunks: Iterable[bytes], asked: int | None = Non
             _check_end(response)
             if seen is not None and limits.watch is not None:
                 limits.watch(response, b"".join(seen))
+            if response._when_whole is not None:
+                response._when_whole(response)
     finally:
         response._iterating = False
         if not peeked or response._raw_ended is not None:

@@ -7,12 +7,14 @@ threads at once, and a redirect is a new request of the same call.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, NamedTuple
 
 from .clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
+    from .response import Response
     from .watchdog import Exchange
 
 
@@ -38,11 +40,12 @@ class Call:
     chose for all its hops, None if it was not asked yet. exchange: what is on the wire for it at this
     moment, if there is a deadline. heeds_retry_after: whether the host is paused when an answer
     has a Retry-After. credential_fields: the names of fields that hold credentials, besides
-    Authorization, in any of its requests.
+    Authorization, in any of its requests. heard: what a layer wants done with each answer when its
+    header section has come and its body has not been read; only the transport can do that.
     """
 
     __slots__ = (
-        *("_clock", "attempts", "begun", "credential_fields", "deadline", "exchange"),
+        *("_clock", "attempts", "begun", "credential_fields", "deadline", "exchange", "heard"),
         *("heeds_retry_after", "seconds", "user_agent", "waited"),
     )
 
@@ -56,6 +59,7 @@ class Call:
         self.heeds_retry_after = True
         self.credential_fields: tuple[str, ...] = ()
         self.exchange: Exchange | None = None
+        self.heard: Callable[[Response], object] | None = None
         self._clock = clock
 
     def left(self) -> float | None:

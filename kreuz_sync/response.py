@@ -56,20 +56,32 @@ class Response(requests.Response):
     challenge or block page away (`WafMatch`), None for the page that was asked for. earlier:
     what the attempts before this answer came to, each an `Attempt`. retry_skipped: why the
     retry did not repeat what it might have; None where there was nothing to explain.
+    from_cache: whether the body came from a cache, also one that was validated first.
+    cache_status: what the cache did, in the words of RFC 9211 (`kreuz; hit; ttl=30`), None
+    without a cache.
 
     As with `elapsed`, each response of `history` has its own numbers. `elapsed` runs from
-    sending the last attempt to its header section, without waits.
+    sending the last attempt to its header section, without waits; what a cache gives out has
+    that of the exchange that it was stored from.
     """
 
-    __attrs__ = [*requests.Response.__attrs__, "attempts", "waited", "waf", "earlier", "retry_skipped"]
+    __attrs__ = [
+        *requests.Response.__attrs__,
+        *("attempts", "waited", "waf", "earlier", "retry_skipped", "from_cache", "cache_status"),
+    ]
 
     attempts: int = 0
     waited: float = 0.0
     waf: WafMatch | None = None
     earlier: tuple[Attempt, ...] = ()
     retry_skipped: str | None = None
+    from_cache: bool = False
+    cache_status: str | None = None
     limits: body.Limits = body.NO_LIMITS
     exchange: Exchange | None = None  # what ends a body at its call's deadline
+    arrived: float | None = None  # when the header section had come: `time.perf_counter()`, None if it never did
+    reads_itself: bool = False  # whether the body is read through `iter_content`, and not from `raw`
+    _when_whole: Callable[[Response], object] | None = None
     _timed = False
     _closed_early = False
     _iterating = False  # `body.checked` is reading it
@@ -155,6 +167,7 @@ class Response(requests.Response):
         """
         if self._content_consumed or chunk_size == 0:  # of 0 bytes, nothing is read that could be checked
             return cast(Iterator[Any], super().iter_content(chunk_size, decode_unicode))  # type: ignore[call-overload]
+        self.reads_itself = True
         chunks: Iterable[bytes] = super().iter_content(body.step(self, chunk_size))
         if self.exchange is not None:
             chunks = until_deadline(self, self.exchange, chunks)
@@ -162,6 +175,12 @@ class Response(requests.Response):
         if decode_unicode:
             return iter(stream_decode_response_unicode(chunks, self))
         return iter(chunks)
+
+    def when_whole(self, tell: Callable[[Response], object]) -> None:
+        """Call `tell` with this response once its body has been read through `iter_content` or `content`,
+        and nothing was wrong with it. Not called for a body that is read from `raw`.
+        """
+        self._when_whole = tell
 
     def when_released(self, give_back: Callable[[], object]) -> None:
         """Call `give_back` once: when the body has been read, or the response is closed or forgotten.

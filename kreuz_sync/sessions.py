@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import requests
 from requests import exceptions as theirs
@@ -26,6 +27,10 @@ from .useragent import DEFAULT_USER_AGENT, UserAgents
 from .waf import DEFAULT_WAF, Waf
 from .wire import WireAdapter
 
+if TYPE_CHECKING:
+    from .cache.setting import Cache
+    from .cache.store import CacheStore
+
 DEFAULT_TIMEOUT_S = 30.0
 # urllib3 forgets the least used host beyond the first number, and throws away connections
 # of one host beyond the second. An idle place costs a few bytes.
@@ -41,7 +46,8 @@ class Session(RememberingSession):
 
     throttle: seconds between requests to one host, a `Throttle` (several sessions may share
     it), any `RateLimiter`, or None for no pace. retry: sends after the first, or a `Retry`;
-    0 by default. headers: fields for every call, under the call's own. user_agents: agents to
+    0 by default. cache: a folder to keep answers in, a `Cache`, or a `CacheStore`; none by
+    default. headers: fields for every call, under the call's own. user_agents: agents to
     rotate, or a `UserAgents`. auth: what requests takes, for every call, or a mapping of
     origins (`"https://api.example.com"`) to credentials. raise_for_status: raise a typed
     error for every answer of 400 or more, and for challenge pages. timeout: seconds to
@@ -51,14 +57,14 @@ class Session(RememberingSession):
     waf: the rules that tell challenge pages, None to look for none. adapter: what sends
     instead of requests' HTTPAdapter. pool_connections, pool_maxsize: hosts whose connections
     are kept, and how many of each. layers: the whole stack, outermost first, in place of
-    throttle, retry, user_agents and origins' credentials.
+    throttle, cache, retry, user_agents and origins' credentials.
 
     Raises TypeError or ValueError, naming the argument, for what cannot work.
     """
 
     __attrs__ = [
         *requests.Session.__attrs__,
-        *("timeout", "deadline", "raise_for_status", "layers", "throttle", "retry"),
+        *("timeout", "deadline", "raise_for_status", "layers", "throttle", "retry", "cache"),
         *("_layers", "_transport_options", "_built"),
     ]
 
@@ -70,6 +76,7 @@ class Session(RememberingSession):
         *,
         throttle: float | RateLimiter | None = UNSET,
         retry: int | Retry | None = UNSET,
+        cache: str | os.PathLike[str] | Cache | CacheStore | None = UNSET,
         headers: Mapping[str, str | bytes] | None = None,
         user_agents: Sequence[str] | UserAgents | None = UNSET,
         auth: Any = None,
@@ -97,17 +104,21 @@ class Session(RememberingSession):
             layers = polite_order(
                 user_agents=arguments.user_agents(user_agents),
                 auth=origin_auth,
+                cache=arguments.cache(cache),
                 retry=arguments.retry(retry),
                 throttle=as_throttle(Throttle() if throttle is UNSET else throttle),
             )
         else:
-            layers = arguments.layers(layers, throttle=throttle, retry=retry, user_agents=user_agents, auth=origin_auth)
+            layers = arguments.layers(
+                layers, throttle=throttle, retry=retry, cache=cache, user_agents=user_agents, auth=origin_auth
+            )
         self._layers = tuple(layers)
         self._transport_options["retries_above"] = self._layer(Retry) is not None
         # To look at. Nothing here reads them: a subclass in old code may use these names itself.
         self.layers = self._layers
         self.throttle: RateLimiter | None = self._layer(RateLimiter)  # type: ignore[type-abstract]
         self.retry: Retry | None = self._layer(Retry)
+        self.cache: Cache | None = cast(Any, next((one for one in self._layers if hasattr(one, "is_cache")), None))
         super().__init__()
         self.headers["User-Agent"] = DEFAULT_USER_AGENT
         self.headers.update(arguments.headers(headers))

@@ -84,9 +84,12 @@ class Transport(LayerAdapter):
                 del typed
         if not isinstance(response, Response):  # a double that only looks like one
             return response
-        response.took(perf_counter() - started)
+        response.arrived = arrived = perf_counter()
+        response.took(arrived - started)
         response.limits = self.limits
         body.refuse_by_length(response)
+        if call.heard is not None:
+            call.heard(response)
         if options.get("stream"):
             self._watch_stream(response)
         else:

@@ -20,10 +20,18 @@ def _everything_on() -> requests.Session:
     )
 
 
+def _with_a_cache() -> requests.Session:
+    """What the origin allows to keep is kept: here nearly nothing, but all goes through the cache."""
+    kreuz_sync = pytest.importorskip("kreuz_sync")
+    cache = kreuz_sync.Cache(kreuz_sync.MemoryStore(), policy="rfc9111")
+    return kreuz_sync.Session(throttle=None, cache=cache)
+
+
 KINDS: dict[str, Callable[[], requests.Session]] = {
     "requests": requests.Session,
     "without pace": lambda: kreuz_sync.Session(throttle=None),
     "everything on": _everything_on,
+    "with a cache": _with_a_cache,
 }
 
 

@@ -1,0 +1,47 @@
+"""What a cache says of its part in an answer, in the words of RFC 9211. Pure text."""
+
+from __future__ import annotations
+
+from .decisions import Hit
+
+NAME = "kreuz"
+BYPASSED = f"{NAME}; fwd=bypass"
+REFUSED = f"{NAME}; detail=only-if-cached"
+_ENDLESS = 2**53  # seconds: no lifetime that anybody meant
+
+
+def hit(found: Hit) -> str:
+    """Of an answer from the store. ttl: seconds it stays fresh, negative where it is stale."""
+    detail = f"; detail={found.stale}" if found.stale else ""
+    return f"{NAME}; hit{_ttl(found)}{detail}"
+
+
+def validated(reason: str, found: Hit) -> str:
+    """Of a stored answer that the origin has just confirmed."""
+    return f"{NAME}; fwd={reason}; fwd-status=304{_ttl(found)}"
+
+
+def instead_of_error(reason: str, status: int | None, found: Hit) -> str:
+    """Of a stored answer in place of an error. status: of the error, None if no answer came."""
+    told = "" if status is None else f"; fwd-status={status}"
+    return f"{NAME}; fwd={reason}{told}{_ttl(found)}; detail={found.stale}"
+
+
+def collapsed(reason: str, found: Hit) -> str:
+    """Of an answer that another request for the same, under way already, brought."""
+    return f"{NAME}; fwd={reason}{_ttl(found)}; collapsed"
+
+
+def forwarded(reason: str, *, stored: bool = False) -> str:
+    """Of the origin's own answer."""
+    return f"{NAME}; fwd={reason}; stored" if stored else f"{NAME}; fwd={reason}"
+
+
+def appended(others: str | None, ours: str) -> str:
+    """`ours` behind what caches on the way said, as the section 2 of RFC 9211 wants it."""
+    return f"{others}, {ours}" if others else ours
+
+
+def _ttl(found: Hit) -> str:
+    ttl = found.ttl
+    return f"; ttl={int(ttl)}" if ttl < _ENDLESS else ""
