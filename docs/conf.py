@@ -10,7 +10,12 @@ from typing import Any
 # The checkout beside this file, where there is one: its docstrings, not those of an older installation.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import kreuz_sync
+from kreuz_sync import sessions
 from kreuz_sync.version import __version__
+
+# Annotations name these two, which a session loads only when it has a cache.
+sessions.Cache, sessions.CacheStore = kreuz_sync.Cache, kreuz_sync.CacheStore
 
 project = "kreuz_sync"
 author = project_copyright = "the kreuz_sync authors"
@@ -18,6 +23,7 @@ release = version = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
+myst_heading_anchors = 2  # the level down to which errors.md#deadlines is a link
 
 html_theme = "furo"
 html_title = f"kreuz_sync {release}"
@@ -34,7 +40,7 @@ default_role = "code"
 nitpick_ignore_regex = [
     # Other packages' names: the indexes to link them by are on the network, which a build must not need.
     (r"py:.*", r"(requests|urllib3)\..*"),
-    (r"py:.*", r"(abc|collections|datetime|http|pathlib|threading|typing)\..*"),
+    (r"py:.*", r"(abc|collections|contextlib|datetime|http|os|pathlib|re|threading|typing)\..*"),
 ]
 
 _CODE = re.compile(r"(`[^`]*`)")
@@ -71,7 +77,8 @@ def _process_docstring(app: Any, what: str, name: str, thing: Any, options: Any,
 
 
 def _process_signature(app: Any, what: str, *others: Any) -> tuple[str, None] | None:
-    return ("", None) if what == "exception" else None  # those are caught, not made
+    # Errors are caught, not made. One that takes its constructor from Exception has no signature to leave out.
+    return ("", None) if what == "exception" and others[-2] is not None else None
 
 
 def setup(app: Any) -> None:

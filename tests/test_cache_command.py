@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import doctest
 import io
 import json
 import sqlite3
@@ -13,18 +11,16 @@ from typing import Any
 import pytest
 
 from kreuz_sync import Cache, DiskStore
-from kreuz_sync.cache import arguments, command, tables
 from kreuz_sync.cache.newcomer import Newcomer, admit_all
+from kreuz_sync.cli import main
 from kreuz_sync.clock import SYSTEM_CLOCK
 
 HOUR = 3600.0
 
 
 def run(*given: Any) -> int:
-    """The command with these arguments, as the whole program would call it."""
-    parser = argparse.ArgumentParser(prog="kreuz-sync", allow_abbrev=False)
-    arguments.add_cache(parser.add_subparsers(dest="command", required=True))
-    return command.cache(parser.parse_args(["cache", *map(str, given)]))
+    """The command with these arguments, as a terminal would call it."""
+    return main(["cache", *map(str, given)])
 
 
 def answer(url: str, body: bytes = b"hello", *, age: float = 0.0, status: int = 200, **fields: str) -> Newcomer:
@@ -271,14 +267,10 @@ class TestWhatIsNoCache:
 
 
 class TestArguments:
-    """What argparse refuses, and what the examples in docstrings say."""
+    """What argparse refuses."""
 
     @pytest.mark.parametrize("given", [["list"], ["forget", "x"], ["list", "x", "--older-than", "soon"], []])
     def test_wrong_arguments_end_with_2(self, given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit) as ended:
             run(*given)
         assert ended.value.code == 2
-
-    @pytest.mark.parametrize("module", [arguments, tables])
-    def test_the_examples_are_right(self, module: Any) -> None:
-        assert doctest.testmod(module).failed == 0

@@ -145,6 +145,9 @@ BAD_USAGE = [
     (["demo", "--port", "8000"], "--serve"),
     (["demo", "--serve", "--port", "65536"], "0 to 65535"),
     (["demo", "--serve", "--delay", "1"], "no other option"),
+    (["cache"], "see kreuz-sync cache --help"),
+    (["cache", "list", "no/such/folder"], "no folder of a cache"),
+    (["cache", "list", "x", "--bogus"], "see kreuz-sync cache list --help"),
 ]
 
 
@@ -162,7 +165,10 @@ class TestBadUsage:
         assert word in told.err
         assert SECRET not in told.err
 
-    @pytest.mark.parametrize(("name", "word"), [("fetch", "every URL was fetched"), ("demo", "as it should")])
+    @pytest.mark.parametrize(
+        ("name", "word"),
+        [("fetch", "every URL was fetched"), ("demo", "as it should"), ("cache", "FOLDER is no cache")],
+    )
     def test_help_has_the_exit_codes_of_its_command(
         self, name: str, word: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -618,6 +624,15 @@ class TestImports:
 
     def test_the_package_does_not_import_it(self) -> None:
         code = "import sys, kreuz_sync; print([name for name in ('argparse', 'kreuz_sync.cli') if name in sys.modules])"
+        ran = subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, check=True
+        )
+        assert ran.stdout.split() == [b"[]"]
+
+    def test_the_other_commands_load_no_cache(self) -> None:
+        code = (
+            "import sys, kreuz_sync.cli; print([name for name in sys.modules if name.startswith('kreuz_sync.cache')])"
+        )
         ran = subprocess.run(
             [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, check=True
         )

@@ -4,7 +4,8 @@ Blocks marked `python` and `pycon` are run, page by page, from top to bottom; a 
 also print what it shows. A block after `<!-- not run: REASON -->` is only compiled; one after
 `<!-- needs: PACKAGE -->` is skipped with the rest of its page where the package is missing.
 They ask the site of `kreuz-sync demo --serve`, which is served here on another port. Where they
-name example.com and its kin, that site's replies are given in place of the network's.
+name example.com and its kin, that site's replies are given in place of the network's. A notebook
+brings its own server, and prints what is stored with it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from __future__ import annotations
 import contextlib
 import doctest
 import importlib
+import io
+import json
 import pkgutil
 import re
 import shlex
@@ -34,6 +37,7 @@ from .fakes import respond
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+NOTEBOOKS = sorted((ROOT / "docs").glob("**/*.ipynb"))
 MODULES = [module.name for module in pkgutil.walk_packages(kreuz_sync.__path__, "kreuz_sync.")]
 
 _BLOCK = re.compile(r"(?:<!-- (?P<mark>[^\n]*) -->\n+)?^```(?P<kind>python|pycon)\n(?P<code>.*?)^```$", re.M | re.S)
@@ -163,6 +167,20 @@ class TestPages:
         folder = Path(kreuz_sync.__file__).parent
         named = _SOURCE_FILE.findall(page.read_text(encoding="utf-8"))
         assert [name for name in named if not (folder / name).is_file()] == []
+
+
+class TestNotebooks:
+    """docs/*.ipynb."""
+
+    @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.name)
+    def test_cells_print_what_they_show(self, notebook: Path) -> None:
+        names: dict[str, Any] = {"__name__": "example"}
+        for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+            if cell["cell_type"] == "code":
+                with contextlib.redirect_stdout(io.StringIO()) as printed:
+                    exec(compile("".join(cell["source"]), str(notebook), "exec", dont_inherit=True), names)
+                shown = ["".join(output["text"]) for output in cell["outputs"]]
+                assert printed.getvalue() == "".join(shown)
 
 
 class TestDocstrings:

@@ -21,7 +21,10 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = Path(kreuz_sync.__file__).parent
 
 # Never imported with the package: each costs what only some users need.
-HEAVY = ("asyncio", "dataclasses", "diskcache", "inspect", "opentelemetry", "protego", "redis", "sqlite3", "tqdm")
+HEAVY = (
+    *("asyncio", "dataclasses", "diskcache", "inspect", "opentelemetry", "protego", "redis", "sqlite3", "tqdm"),
+    *("kreuz_sync.cache", "kreuz_sync.cli"),
+)
 OPTIONAL = ("diskcache", "opentelemetry", "protego", "redis", "tqdm")
 
 

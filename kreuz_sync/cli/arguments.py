@@ -11,6 +11,7 @@ from kreuz_sync import checks
 from kreuz_sync.urls import redact
 from kreuz_sync.version import __version__
 
+from .cache_arguments import add_cache
 from .example_site import PORT
 
 BAD_USAGE = 2  # the exit code
@@ -75,6 +76,7 @@ def parser() -> Parser:
     )
     _add_fetch(commands)
     _add_demo(commands)
+    add_cache(commands)
     return top
 
 

@@ -1,4 +1,4 @@
-"""The command `kreuz-sync`: from its arguments (`arguments.py`) to a run of `job.py` or `demo.py`.
+"""The command `kreuz-sync`: from its arguments (`arguments.py`) to a run of `job.py`, `demo.py` or `cache.py`.
 
 Nothing else imports this file, so that argparse costs only those who use the command.
 """
@@ -102,11 +102,18 @@ def serve(arguments: argparse.Namespace) -> int:
         raise UsageError(f"port {port} cannot be listened on ({reason(error)}): choose another with --port") from None
 
 
-COMMANDS = {"fetch": fetch, "demo": show}
+def look_into_cache(arguments: argparse.Namespace) -> int:
+    """`kreuz-sync cache`."""
+    from .cache import cache  # here, because the other commands have no use for a store
+
+    return cache(arguments)
+
+
+COMMANDS = {"fetch": fetch, "demo": show, "cache": look_into_cache}
 
 
 def options_of(arguments: argparse.Namespace) -> job.Options:
-    """The options that both commands take. Raises UsageError."""
+    """The options that `fetch` and `demo` take. Raises UsageError."""
     names = [name.lower() for name, _ in arguments.headers]
     if arguments.user_agents:
         names.append("user-agent")

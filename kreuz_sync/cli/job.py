@@ -22,7 +22,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
 class Options(NamedTuple):
-    """What both commands take.
+    """What `fetch` and `demo` take.
 
     delay, timeout: seconds. retries: after the first try. max_body: bytes, None for no limit.
     """
