@@ -106,6 +106,7 @@ class Transport(LayerAdapter):
             if not response.is_redirect:
                 raise
             response._content, response._content_consumed = error.partial, True
+            response._closed_early = True
 
     def _watch_stream(self, response: Response) -> None:
         """The header section decides at once; a small page is looked at once more when it has been read."""

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import urllib3
 
-from kreuz_sync import Cache, DataLoss, DiskStore, MemoryStore
+from kreuz_sync import Cache, DataLoss, DiskStore, LayerAdapter, MemoryStore, Session
 from kreuz_sync.cache.capture import IN_MEMORY
 from kreuz_sync.cache.tap import CAN_TAP, tap
 
@@ -352,8 +352,6 @@ class TestTap:
 
     def test_a_double_without_a_wire_is_not_stored_wrongly(self, server):
         """What was decoded already cannot be stored as it was on the wire."""
-        from kreuz_sync import LayerAdapter, Session
-
         class Double(LayerAdapter):
             def send(self, request, **options):
                 response = self.inner.send(request, **options)
@@ -363,6 +361,20 @@ class TestTap:
         url = server.route("/page", gzipped(b"text", content_type="text/plain"))
         with Session(layers=[ttl(), Double]) as session:
             assert [session.get(url).text for _ in range(2)] == ["text"] * 2
+
+    @pytest.mark.parametrize("made", [answer(body=BODY, fields=FRESH), chunked(BODY, BODY, fields=FRESH)])
+    def test_what_a_layer_below_has_begun_to_read_is_not_stored(self, server, made):
+        class Peeking(LayerAdapter):
+            def send(self, request, **options):
+                response = self.inner.send(request, **options)
+                next(response.raw.stream(10))
+                return response
+
+        url = server.route("/page", made)
+        cache = rfc()
+        with Session(layers=[cache, Peeking]) as session:
+            session.get(url, stream=True).raw.read()
+        assert len(cache) == 0
 
     def test_several_codings_are_kept_in_all_their_layers(self, server):
         packed = zlib.compress(gzipped(b"text" * 100).body)

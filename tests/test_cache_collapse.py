@@ -338,7 +338,7 @@ class TestFlights:
     def test_what_is_remembered_is_bounded(self):
         flights = Flights(SYSTEM_CLOCK)
         for number in range(ALONE_REMEMBERED + 100):
-            flight, leads = flights.join(str(number))
+            flight, leads = flights.join(str(number), self)
             assert leads
             flights.land(flight, of_use=False)
         assert len(flights._alone) == ALONE_REMEMBERED
@@ -346,11 +346,27 @@ class TestFlights:
 
     def test_landing_twice_does_nothing(self):
         flights = Flights(SYSTEM_CLOCK)
-        flight, _ = flights.join("key")
+        flight, _ = flights.join("key", self)
         flights.land(flight, of_use=None)
-        other, leads = flights.join("key")
+        other, leads = flights.join("key", self)
         flights.land(flight, of_use=None)
         assert leads and not other.landed
+
+    def test_one_whose_leader_has_gone_holds_up_nobody(self):
+        """An interrupt may strike between taking off and being able to land."""
+
+        class Leader:
+            pass
+
+        flights, leader = Flights(SYSTEM_CLOCK), Leader()
+        lost, _ = flights.join("key", leader)
+        lost.thread = None
+        assert flights.join("key", self) == (lost, False)
+        del leader
+        other, leads = flights.join("key", self)
+        assert leads and other is not lost
+        flights.land(lost, of_use=None)
+        assert flights._flights == {"key": other}
 
 
 class TestGenerations:

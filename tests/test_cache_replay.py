@@ -11,12 +11,15 @@ from datetime import timedelta
 
 import pytest
 import urllib3
+from hypothesis import given
+from hypothesis import strategies as st
 from requests.structures import CaseInsensitiveDict
 
 from kreuz_sync import BodyTooLarge, Cache, DiskStore, MemoryStore, Response
 from kreuz_sync.cache import replay
 
 from .cache_sessions import FRESH, caching, rfc
+from .fakes import ScriptedAdapter
 from .loopback import answer, chunked, deflated, gzipped, redirect, set_cookies
 
 ROWS = "a,b\r\n1,2\r\n3,4\r\n"
@@ -306,3 +309,32 @@ class TestBodyFile:
     def test_it_ends_where_its_part_ends(self):
         file = replay.BodyFile(io.BytesIO(b"0123456789"), 3, 4)
         assert (file.read(2), file.read(), file.read(1), file.closed) == (b"34", b"56", b"", True)
+
+
+NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9-]{0,12}", fullmatch=True).filter(lambda name: name.lower() not in RESERVED)
+VALUES = st.text(st.characters(min_codepoint=0x20, max_codepoint=0xFF, exclude_characters="\x7f"), max_size=30)
+RESERVED = {
+    *("age", "cache-control", "cache-status", "connection", "content-encoding", "content-length", "content-range"),
+    *("content-type", "date", "expires", "keep-alive", "location", "pragma", "set-cookie", "te", "transfer-encoding"),
+    *("upgrade", "vary", "trailer", "server"),
+}
+
+
+class TestAnything:
+    """Whatever fields and body an answer has, the stored one has them too."""
+
+    @given(
+        st.lists(st.tuples(NAMES, VALUES), max_size=8), st.binary(max_size=200), st.sampled_from([200, 203, 404, 410])
+    )
+    def test_it_comes_back_as_it_was(self, lines, body, status):
+        fields = [("Cache-Control", "max-age=60"), *((name, value.strip()) for name, value in lines)]
+        adapter = ScriptedAdapter((status, fields, body))
+        with caching(rfc(), adapter=adapter, waf=None) as session:
+            first, second = (session.get("http://example.test/") for _ in range(2))
+            assert second.from_cache
+            assert (second.status_code, second.content) == (first.status_code, first.content)
+            assert [*second.raw.headers.iteritems()][: len(fields)] == [*first.raw.headers.iteritems()]
+            hidden = {"Age", "Date"}
+            shown = {name: value for name, value in second.headers.items() if name not in hidden}
+            assert shown == dict(first.headers)
+            assert session.get("http://example.test/", stream=True).raw.read() == body

@@ -248,10 +248,10 @@ class TestCopies:
             session = Session(cache={str(tmp_path / "pages")!r}, throttle=None)
             session.get({url!r})
             flights, counters = session.cache.workings.flights, session.cache.workings.counters
-            flights.join("key"), flights._lock.acquire(), counters._lock.acquire()
+            flights.join("key", session), flights._lock.acquire(), counters._lock.acquire()
             child = os.fork()
             if child == 0:
-                ok = session.get({url!r}).from_cache and flights.join("key")[1]
+                ok = session.get({url!r}).from_cache and flights.join("key", session)[1]
                 os._exit(0 if ok else 1)
             _, status = os.waitpid(child, 0)
             raise SystemExit(os.waitstatus_to_exitcode(status))

@@ -2,7 +2,7 @@
 
 from .counters import Statistics
 from .disk import DiskStore
-from .handling import CacheEntry
+from .listing import CacheEntry
 from .memory import MemoryStore
 from .policy import Policy
 from .setting import Cache

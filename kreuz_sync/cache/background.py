@@ -55,12 +55,13 @@ class Background:
             if len(self._workers) >= WORKERS:
                 return True
             worker = threading.Thread(target=self._run, name="kreuz_sync cache", daemon=True)
+            try:
+                worker.start()  # under the lock, so that nobody joins a thread that has not begun
+            except RuntimeError:  # no more threads, or the interpreter ends
+                if not self._workers:
+                    self._drop_waiting()
+                return bool(self._workers)
             self._workers.add(worker)
-        try:
-            worker.start()
-        except RuntimeError:  # no more threads, or the interpreter ends
-            self._gone(worker)
-            return False
         return True
 
     def _run(self) -> None:
@@ -84,12 +85,6 @@ class Background:
                 return self._waiting.popleft()
             self._workers.discard(threading.current_thread())
             return None
-
-    def _gone(self, worker: threading.Thread) -> None:
-        with self._lock:
-            self._workers.discard(worker)
-            if not self._workers:
-                self._drop_waiting()
 
     def cancel(self) -> None:
         """Forget the work that has not begun."""

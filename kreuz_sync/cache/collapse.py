@@ -7,6 +7,7 @@ of them then looks into the store again, and goes itself if nothing there is its
 from __future__ import annotations
 
 import threading
+import weakref
 from typing import Protocol
 
 from kreuz_sync.clock import Clock
@@ -22,12 +23,17 @@ class Owner(Protocol):
 
 
 class Flight:
-    """A request under way. landed: its outcome is known. condition: None until somebody waits."""
+    """A request under way. landed: its outcome is known. condition: None until somebody waits.
 
-    __slots__ = ("condition", "key", "landed", "thread")
+    leader: what lives as long as the request does. An interrupt may strike before anybody is
+    there to land the flight.
+    """
 
-    def __init__(self, key: str) -> None:
+    __slots__ = ("condition", "key", "landed", "leader", "thread")
+
+    def __init__(self, key: str, leader: object) -> None:
         self.key = key
+        self.leader = weakref.ref(leader)
         self.thread = threading.get_ident()
         self.landed = False
         self.condition: threading.Condition | None = None
@@ -53,14 +59,17 @@ class Flights:
         self._flights: dict[str, Flight] = {}
         self._alone: dict[str, None] = {}
 
-    def join(self, key: str) -> tuple[Flight, bool] | None:
-        """The flight for `key` and whether the caller leads it, and must `land` it; None to go alone."""
+    def join(self, key: str, leader: object) -> tuple[Flight, bool] | None:
+        """The flight for `key` and whether the caller leads it, and must `land` it; None to go alone.
+
+        leader: lives as long as the caller is at it.
+        """
         with self._lock:
             if key in self._alone:
                 return None
             flight = self._flights.get(key)
-            if flight is None:
-                flight = self._flights[key] = Flight(key)
+            if flight is None or flight.leader() is None:
+                flight = self._flights[key] = Flight(key, leader)
                 return flight, True
             if flight.thread == threading.get_ident():
                 return None  # asked for by a layer or a hook while it is under way: waiting would have no end
@@ -79,7 +88,8 @@ class Flights:
                 return
             flight.landed = True
             self.landings += 1
-            self._flights.pop(flight.key, None)
+            if self._flights.get(flight.key) is flight:
+                del self._flights[flight.key]
             if of_use:
                 self._alone.pop(flight.key, None)
             elif of_use is not None:

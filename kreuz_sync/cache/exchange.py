@@ -81,7 +81,10 @@ class Exchange:
     for. of_use: whether these may find their answer in the store now, None if nobody knows.
     """
 
-    __slots__ = ("ask", "began", "flight", "heard", "key", "of_use", "options", "request", "text", "wishes")
+    __slots__ = (
+        *("ask", "began", "flight", "heard", "key", "of_use", "options", "request", "text", "wishes"),
+        "__weakref__",
+    )
 
     def __init__(self, request: requests.PreparedRequest, options: dict[str, Any], ask: Ask, wishes: Wishes) -> None:
         self.request = request

@@ -99,7 +99,7 @@ class Forwarder:
         heard = self.intake.hear(exchange, tools, forward, response)
         if heard.refusal is None:
             self.intake.collect(heard)
-        elif exchange.flight is not None and response.status_code not in _PASSING:
+        elif exchange.flight is not None and response.status_code not in (304, *_PASSING):
             # Those who wait have nothing to wait for, and the body may be long.
             self.workings.flights.land(exchange.flight, of_use=False)
 

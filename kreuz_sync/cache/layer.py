@@ -173,7 +173,7 @@ class CacheAdapter(LayerAdapter):
     def _miss(self, exchange: Exchange, tools: Tools, forward: Forward, landings: int) -> Response:
         """Ask the origin, unless an equal request does so already. landings: before the store was looked into."""
         flights = self.workings.flights
-        joined = flights.join(exchange.key) if self._may_wait(exchange, forward) else None
+        joined = flights.join(exchange.key, exchange) if self._may_wait(exchange, forward) else None
         if joined is None:
             return self._forwarder.forward(exchange, tools, forward)
         flight, leads = joined
@@ -224,7 +224,7 @@ class CacheAdapter(LayerAdapter):
         self._background.start(key, partial(self._renew, again, tools, validation(key, hit.entry)))
 
     def _renew(self, exchange: Exchange, tools: Tools, forward: Forward) -> None:
-        joined = self.workings.flights.join(exchange.key)
+        joined = self.workings.flights.join(exchange.key, exchange)
         if joined is not None and not joined[1]:
             return  # somebody else is at it
         current.set(Call())  # in a context of its own

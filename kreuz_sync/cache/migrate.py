@@ -11,6 +11,7 @@ import base64
 import binascii
 import hashlib
 import json
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,7 +26,7 @@ from kreuz_sync import checks
 from .dates import http_date
 from .directives import directives
 from .lines import first, lines
-from .newcomer import Migrated, Newcomer, admit_all
+from .newcomer import UNREADABLE, Migrated, Newcomer, admit_all
 from .stored import FieldLines
 from .unpacking import NotPlain, plain_pickle, unpack
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from .setting import Cache
 
-_UNREADABLE = "unreadable"
 _PICKLED = "pickled (trust_pickle=True reads them, and runs whatever is in them)"
 _MAYBE_CODED = "in a Content-Encoding that may not have been undone"
 _UNKNOWN_ASKER = "perhaps asked for with credentials (anonymous=True if none was)"
@@ -42,6 +42,7 @@ _UNKNOWN_URL = "of other URLs"
 
 # A comma between two cookies, and not one inside of a date.
 _BETWEEN_COOKIES = re.compile(r",[ \t]*(?=[!#$%&'*+.^_`|~0-9A-Za-z-]+=)")
+_BREAK = re.compile("[\r\n\0]")
 _ALWAYS_DECODED = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})  # by urllib3, without further packages
 
 
@@ -94,14 +95,14 @@ def _loaded(value: Any, trust_pickle: bool) -> dict[str, Any] | str:
         if isinstance(value, str) or value[:1] == b"{":
             found = json.loads(value)
         elif value[:1] != b"\x80":
-            return _UNREADABLE
+            return UNREADABLE
         else:
             found = _unpickled(value, trust_pickle)
     except NotPlain:
         return _PICKLED
     except Exception:  # unpickling raises anything
-        return _UNREADABLE
-    return found if isinstance(found, dict) else _UNREADABLE
+        return UNREADABLE
+    return found if isinstance(found, dict) else UNREADABLE
 
 
 def _unpickled(value: bytes, trust_pickle: bool) -> Any:
@@ -124,25 +125,25 @@ def _requests_cache_answer(found: Any) -> Newcomer | str:
         body = _requests_cache_body(found)
         fields = tuple(_field_lines(found["headers"]))
         if body is None:
-            return _UNREADABLE
+            return UNREADABLE
         coding = (first(fields, "content-encoding") or "").lower()
         length = first(fields, "content-length")
         if coding not in _ALWAYS_DECODED and (length is None or length == str(len(body))):
             return _MAYBE_CODED
         return Newcomer(
-            method=str(request["method"]),
-            url=str(request["url"]),
+            method=_text(request["method"]),
+            url=_text(request["url"]),
             asked=_texts(request.get("headers") or {}),
             status=int(found["status_code"]),
-            reason=str(found.get("reason") or ""),
+            reason=_text(found.get("reason") or ""),
             version=11,
             fields=_of_decoded(fields, len(body)),
             body=body,
             response_time=_time(found["created_at"]),
             elapsed=_duration(found.get("elapsed")),
         )
-    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
-        return _UNREADABLE
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
+        return UNREADABLE
 
 
 def _requests_cache_body(found: Mapping[str, Any]) -> bytes | None:
@@ -178,7 +179,8 @@ def _time(value: Any) -> float:
 
 
 def _duration(value: Any) -> float:
-    return max(0.0, value.total_seconds() if isinstance(value, timedelta) else float(value or 0.0))
+    found = value.total_seconds() if isinstance(value, timedelta) else float(value or 0.0)
+    return found if 0.0 <= found < math.inf else 0.0
 
 
 # --- CacheControl ---------------------------------------------------------------------------
@@ -227,14 +229,14 @@ def _cachecontrol_answer(path: str, url: str, is_sure: bool) -> Newcomer | str:
         with open(path, "rb") as file:
             data = file.read()
         if not data.startswith(_CACHECONTROL):
-            return _UNREADABLE
+            return UNREADABLE
         found = unpack(data[len(_CACHECONTROL) :])
         answer = found["response"]
         fields = tuple(_field_lines(answer["headers"]))
         body = answer["body"] or _separate_body(path)
         length = first(fields, "content-length")
         if not isinstance(body, bytes) or (length is not None and length != str(len(body))):
-            return _UNREADABLE
+            return UNREADABLE
         said = directives(lines(fields, "cache-control"))
         if not is_sure and not ("public" in said or "s-maxage" in said):
             return _UNKNOWN_ASKER
@@ -245,7 +247,7 @@ def _cachecontrol_answer(path: str, url: str, is_sure: bool) -> Newcomer | str:
             url=url,
             asked=_texts(found.get("vary") or {}),
             status=int(answer["status"]),
-            reason=str(answer.get("reason") or ""),
+            reason=_text(answer.get("reason") or ""),
             version=int(answer.get("version") or 11),
             fields=fields,
             body=body,
@@ -253,7 +255,7 @@ def _cachecontrol_answer(path: str, url: str, is_sure: bool) -> Newcomer | str:
             elapsed=0.0,
         )
     except (OSError, LookupError, TypeError, ValueError, AttributeError):
-        return _UNREADABLE
+        return UNREADABLE
 
 
 def _separate_body(path: str) -> bytes:
@@ -268,10 +270,22 @@ def _separate_body(path: str) -> bytes:
 
 
 def _field_lines(headers: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:
-    for name, value in headers.items():
-        several = _BETWEEN_COOKIES.split(str(value)) if str(name).lower() == "set-cookie" else (str(value),)
-        yield from ((str(name), one) for one in several)
+    for name, value in _texts(headers).items():
+        several = _BETWEEN_COOKIES.split(value) if name.lower() == "set-cookie" else (value,)
+        yield from ((name, one) for one in several)
 
 
 def _texts(fields: Mapping[Any, Any]) -> dict[str, str]:
-    return {str(name): str(value) for name, value in fields.items() if value is not None}
+    """Fields by name, less those that were not there. Raises TypeError or ValueError for what no field can be."""
+    return {_text(name): _text(value) for name, value in fields.items() if value is not None}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        value = value.decode("latin-1")
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    value.encode("latin-1")
+    if _BREAK.search(value):
+        raise ValueError("a line break in a field")
+    return value

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _REDACTED = "REDACTED"
+UNREADABLE = "unreadable"  # the reason for what is damaged, or in a form that is not known
 
 
 class Migrated(int):
@@ -80,7 +81,10 @@ def admit_all(cache: Cache, source: str | os.PathLike[str], items: Iterable[Newc
 def _admit(cache: Cache, tools: Tools, item: Newcomer) -> str | None:
     """Put `item` into the store; why not, or None."""
     ask = Ask(item.method, item.url, item.asked)
-    request = requests.Request(item.method, item.url, headers=item.asked).prepare()
+    try:
+        request = requests.Request(item.method, item.url, headers=item.asked).prepare()
+    except ValueError:  # a URL, or a field, that cannot be sent
+        return UNREADABLE
     text = None if cache.key is None else cache.key(request)
     if cache.key is not None and text is None:
         return "not for this cache (key)"

@@ -32,8 +32,10 @@ class Listener(Protocol):
 
 
 def tap(raw: object, listener: Listener) -> bool:
-    """Tell `listener` what is read from `raw`; False if that is not possible."""
+    """Tell `listener` what is read from `raw`; False if that is not possible, or some of it has been read already."""
     if not CAN_TAP or not isinstance(raw, urllib3.HTTPResponse):
+        return False
+    if raw.tell() or getattr(raw, "chunk_left", None) is not None:
         return False
     raw.__class__ = _tapped(type(raw))
     raw._listener = listener  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ import struct
 from typing import Any
 
 _DEEPEST = 50  # values in values
+_MOST_REPEATED = 2**24  # bytes of texts that stand in several places; they are names of fields
 
 
 class NotPlain(ValueError):
@@ -52,6 +53,7 @@ class _Pickled:
     def __init__(self) -> None:
         self.stack: list[Any] = []
         self._memo: dict[int, Any] = {}
+        self._repeated = 0
 
     def step(self, name: str, argument: Any) -> None:
         stack = self.stack
@@ -76,9 +78,18 @@ class _Pickled:
         elif name in ("PUT", "BINPUT", "LONG_BINPUT"):
             self._memo[argument] = stack[-1]
         elif name in ("GET", "BINGET", "LONG_BINGET"):
-            stack.append(self._memo[argument])
+            stack.append(self._again(self._memo[argument]))
         elif name not in _NOTHING:
             raise NotPlain(f"a pickle with more than plain values in it ({name})")
+
+    def _again(self, value: Any) -> Any:
+        """A value that was there before. A few bytes could else stand for more than the memory holds."""
+        if isinstance(value, (list, dict)) or value is _MARK:
+            raise NotPlain("a pickle with one collection in several places")
+        self._repeated += len(value) if isinstance(value, (str, bytes)) else 8
+        if self._repeated > _MOST_REPEATED:
+            raise NotPlain("a pickle that repeats itself too much")
+        return value
 
     def _top(self, kind: type) -> Any:
         if type(self.stack[-1]) is not kind:

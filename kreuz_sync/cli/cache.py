@@ -16,8 +16,8 @@ from typing import IO, Any
 
 from kreuz_sync import checks
 from kreuz_sync.cache import Cache, CacheEntry, DiskStore, Policy, StoreTrouble
-from kreuz_sync.cache.handling import _listed
 from kreuz_sync.cache.kept import Kept
+from kreuz_sync.cache.listing import cache_entry
 from kreuz_sync.cache.store import Record
 from kreuz_sync.cache.uris import listed
 from kreuz_sync.response import Response
@@ -78,7 +78,7 @@ class _Shown(Cache):
             stored = kept.stored
             if stored.kept_for is None and "pinned" not in stored.extra:
                 by_origin = Kept(record.head, stored, self._RFC9111, stored.url)
-                yield _listed(entry.key, by_origin, self.clock.wall()), (record, by_origin)
+                yield cache_entry(entry.key, by_origin, self.clock.wall()), (record, by_origin)
             else:
                 yield entry, (record, kept)
 
