@@ -8,6 +8,7 @@ import os
 import shutil
 import threading
 import time
+import warnings
 import weakref
 
 import pytest
@@ -26,6 +27,15 @@ from .waiting import GUARD_S, Worker, eventually
 # machine may run late. The exact times are tested elsewhere, on clocks that do not wait.
 NOISE_S = 0.04
 TRIES = 3  # for what such a machine may spoil altogether
+
+
+@pytest.fixture(autouse=True)
+def collected():
+    """Interrupted and abandoned requests leave sockets to the garbage collector, which says so whenever it comes."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 def arrivals(server):
