@@ -8,6 +8,7 @@ import os
 import shutil
 import threading
 import time
+import warnings
 import weakref
 
 import pytest
@@ -26,6 +27,15 @@ from .waiting import GUARD_S, Worker, eventually
 # machine may run late. The exact times are tested elsewhere, on clocks that do not wait.
 NOISE_S = 0.04
 TRIES = 3  # for what such a machine may spoil altogether
+
+
+@pytest.fixture(autouse=True)
+def collected():
+    """Interrupted and abandoned requests leave sockets to the garbage collector, which says so whenever it comes."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 def arrivals(server):
@@ -330,14 +340,20 @@ class TestReadersOfRaw:
     @pytest.fixture
     def session(self):
         with Session(throttle=Throttle(0, concurrency=1, max_wait=GUARD_S)) as session:
-            yield session
+            self.opened = contextlib.ExitStack()
+            with self.opened:
+                yield session
+
+    def stream(self, session, url, method="GET"):
+        """A response that is held till the test's end, as by somebody who never closes one."""
+        return self.opened.enter_context(session.request(method, url, stream=True))
 
     def count(self, session):
         return len(session.throttle.turns.roster.hosts["127.0.0.1"].taken)
 
     @pytest.mark.parametrize("reader", READERS)
     def test_at_the_end_the_place_is_free(self, session, url, reader):
-        kept = session.get(url, stream=True)
+        kept = self.stream(session, url)
         assert self.count(session) == 1
         self.READERS[reader](kept.raw)
         assert self.count(session) == 0
@@ -345,7 +361,7 @@ class TestReadersOfRaw:
     @pytest.mark.parametrize("size", [1, 5000])
     def test_the_first_piece_of_an_iteration(self, session, url, size):
         """What follows may still be read, unless urllib3 has let the connection go."""
-        kept = session.get(url, stream=True)
+        kept = self.stream(session, url)
         for _ in kept.iter_content(size):
             break
         is_open = kept.raw._connection is not None
@@ -357,17 +373,18 @@ class TestReadersOfRaw:
         told = []
         session.throttle.turns.answered = lambda name, status, **_: told.append(status)
         session.get(url, stream=True).close()
-        for _ in session.get(url, stream=True).iter_content(1):
-            break
+        with session.get(url, stream=True) as peeked:
+            for _ in peeked.iter_content(1):
+                break
         assert told == []
-        kept = session.get(url, stream=True)
+        kept = self.stream(session, url)
         kept.raw.read()
         assert (told, kept.status_code) == ([200], 200)
 
     def test_a_cut_body_frees_the_place_and_is_no_success(self, session, server):
         told = []
         session.throttle.turns.answered = lambda name, status, **_: told.append(status)
-        kept = session.get(server.route("/cut", cut(b"x" * 1000, after=10)), stream=True)
+        kept = self.stream(session, server.route("/cut", cut(b"x" * 1000, after=10)))
         with contextlib.suppress(Exception):  # urllib3 1.26 says nothing
             kept.raw.read()
         assert (self.count(session), told) == (0, [])
@@ -375,7 +392,7 @@ class TestReadersOfRaw:
     @pytest.mark.parametrize("method", ["HEAD", "GET"])
     def test_an_answer_without_a_body_has_no_place(self, session, server, method):
         url = server.route("/", answer(body=b"" if method == "GET" else b"x"))
-        kept = session.request(method, url, stream=True)
+        kept = self.stream(session, url, method)
         assert (self.count(session), kept.status_code) == (0, 200)
 
     def test_a_forgotten_response_is_not_kept_alive_by_the_watch(self, session, url):
