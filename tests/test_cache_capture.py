@@ -352,6 +352,7 @@ class TestTap:
 
     def test_a_double_without_a_wire_is_not_stored_wrongly(self, server):
         """What was decoded already cannot be stored as it was on the wire."""
+
         class Double(LayerAdapter):
             def send(self, request, **options):
                 response = self.inner.send(request, **options)
