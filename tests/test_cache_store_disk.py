@@ -525,6 +525,25 @@ class TestMemoryTier:
             record = store.read("key")
             assert record is None or record.head == b"new"
 
+    def test_that_there_is_none_is_remembered_until_somebody_writes_one(
+        self, store: DiskStore, other: DiskStore
+    ) -> None:
+        """Whoever asks for what may not be stored asks in vain every time."""
+        for writer in (other, store):
+            for number in range(20):
+                store.delete("key")
+                counted = Counted(store)
+                assert store.read("key") is None
+                assert counted.during(lambda: store.read("key")) == []
+                writer.write("key", b"head", b"%d" % number)
+                assert content(store.read("key")) == b"%d" % number
+
+    def test_how_many_are_remembered_is_bounded(self, store: DiskStore) -> None:
+        for number in range(5000):
+            store.read(str(number))
+        tier = store._checked()._reading._tier
+        assert tier is not None and len(tier._absent) <= 4096
+
     def test_what_another_process_evicted_is_gone(self, folder: Path) -> None:
         with closing(DiskStore(folder)) as store, closing(DiskStore(folder, max_entries=1)) as other:
             fill(store, "a")

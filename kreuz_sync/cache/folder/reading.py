@@ -48,17 +48,19 @@ class Reading:
 
     def _from_memory(self, tier: MemoryTier, key: str) -> Held | None:
         held = tier.get(key)
-        if held is None:
+        if held is None and not tier.is_absent(key):
             slot, mark = tier.mark(key)  # before the record is read, not after
-            held = self._from_disk(key)
+            held = self._from_disk(key, lambda: tier.put_absent(key, slot, mark))
             if held is not None:
                 tier.put(key, held, slot, mark)
         return held
 
-    def _from_disk(self, key: str) -> Held | None:
+    def _from_disk(self, key: str, is_absent: Callable[[], None] | None = None) -> Held | None:
         for _ in range(2):
             rows: list[Any] = self._readers.rows(statements.FIND, (key,))
             if not rows:
+                if is_absent is not None:
+                    is_absent()
                 return None
             rowid, mode, name, value = rows[0]
             try:
