@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import urllib3
 
 from kreuz_sync.cli import arguments as reading
 from kreuz_sync.cli import command as cli
@@ -222,10 +223,14 @@ def nothing_is_left_running() -> Iterator[None]:
             process.communicate()
 
 
+# urllib3 1.26 leaves the socket of a request that is interrupted to the garbage collector.
+_LEFT_BY_URLLIB3 = ["-W", "ignore::ResourceWarning"] if urllib3.__version__.startswith("1.") else []
+
+
 def start(*arguments: str, **how: Any) -> subprocess.Popen[bytes]:
     """Run the command. Warnings are errors."""
     process = subprocess.Popen(
-        [sys.executable, "-W", "error", "-m", "kreuz_sync", *arguments],
+        [sys.executable, "-W", "error", *_LEFT_BY_URLLIB3, "-m", "kreuz_sync", *arguments],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         **{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **how},
     )
