@@ -85,6 +85,3 @@ def setup(app: Any) -> None:
     """What Sphinx calls first."""
     app.connect("autodoc-process-docstring", _process_docstring)
     app.connect("autodoc-process-signature", _process_signature)
-
-# Links to a section of another page, by the name that it has on the web.
-myst_heading_anchors = 2
