@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -92,7 +92,7 @@ def text(name: str, value: Any, *, secret: bool = False) -> str:
 
 def texts(name: str, value: Any) -> tuple[str, ...]:
     """Several strings, none empty. One string alone is a mistake, not a sequence of letters."""
-    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise TypeError(f"{name}={value!r}: a list of strings is wanted")
     return tuple(text(f"{name}[{index}]", item) for index, item in enumerate(value))
 

@@ -39,6 +39,10 @@ class TestTexts:
         with pytest.raises(TypeError, match="agents='ab'"):
             checks.texts("agents", "ab")
 
+    def test_a_mapping_is_not_a_list_of_its_keys(self):
+        with pytest.raises(TypeError, match="agents="):
+            checks.texts("agents", {"a/1": 1})
+
     def test_an_empty_one_is_named_by_its_place(self):
         with pytest.raises(ValueError, match=r"agents\[1\]"):
             checks.texts("agents", ["a", ""])
