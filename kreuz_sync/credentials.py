@@ -55,6 +55,10 @@ class Bearer(Setting, AuthBase):
         return request
 
 
+# RFC 9112, section 6, and RFC 9110, section 7.2: with these in other hands, requests go astray.
+_FRAMING_FIELDS = frozenset({"content-length", "transfer-encoding", "host", "connection"})
+
+
 class HeaderAuth(Setting, AuthBase):
     """Credentials in a header field of the service's own, such as X-Api-Key.
 
@@ -68,7 +72,9 @@ class HeaderAuth(Setting, AuthBase):
     value: str
 
     def __init__(self, name: str, value: str) -> None:
-        self._fix(name=checks.token("name", name), value=checks.field_value("value", value, secret=True))
+        if checks.token("name", name).lower() in _FRAMING_FIELDS:
+            raise ValueError(f"name={name!r}: this field says how the message is sent, it cannot hold credentials")
+        self._fix(name=name, value=checks.field_value("value", value, secret=True))
 
     @property
     def credential_fields(self) -> tuple[str, ...]:

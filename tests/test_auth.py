@@ -91,6 +91,8 @@ class TestBadForms:
             (lambda: HeaderAuth("X Key", "s3cret"), ValueError, "name='X Key'"),
             (lambda: HeaderAuth("X-Key:", "s3cret"), ValueError, "name="),
             (lambda: HeaderAuth(7, "s3cret"), TypeError, "name=7"),
+            (lambda: HeaderAuth("Content-Length", "s3cret"), ValueError, "name='Content-Length'"),
+            (lambda: HeaderAuth("host", "s3cret"), ValueError, "name='host'"),
             (lambda: HeaderAuth("X-Key", ""), ValueError, "value="),
             (lambda: HeaderAuth("X-Key", b"s3cret"), TypeError, "value="),
             (lambda: HeaderAuth("X-Key", "s3cret\r\nX-Evil: 1"), ValueError, "value="),
