@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,15 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import kreuz_sync
-from kreuz_sync import sessions
+from kreuz_sync import fetch_all, order, robots, sessions
 from kreuz_sync.version import __version__
 
-# Annotations name these two, which a session loads only when it has a cache.
-sessions.Cache, sessions.CacheStore = kreuz_sync.Cache, kreuz_sync.CacheStore
+# Annotations name these, which a session loads only when it uses them.
+for _name in ("AddressGuard", "Breaker", "Budget", "Cache", "CacheStore", "RateLimit", "Robots", "Tracing"):
+    setattr(sessions, _name, getattr(kreuz_sync, _name))
+sessions.RobotsHandle = robots.RobotsHandle
+order.Tracing = kreuz_sync.Tracing
+sessions.Executor, sessions.FetchAll = Executor, fetch_all.FetchAll
 
 project = "kreuz_sync"
 author = project_copyright = "the kreuz_sync authors"
@@ -38,9 +43,10 @@ autodoc_inherit_docstrings = False  # requests' are in its own markup, and link 
 default_role = "code"
 
 nitpick_ignore_regex = [
+    (r"py:.*", r"kreuz_sync\.carrying\.Given"),  # a type variable
     # Other packages' names: the indexes to link them by are on the network, which a build must not need.
     (r"py:.*", r"(requests|urllib3)\..*"),
-    (r"py:.*", r"(abc|collections|contextlib|datetime|http|os|pathlib|re|threading|typing)\..*"),
+    (r"py:.*", r"(abc|collections|concurrent|contextlib|datetime|http|ipaddress|os|pathlib|re|threading|typing)\..*"),
 ]
 
 _CODE = re.compile(r"(`[^`]*`)")

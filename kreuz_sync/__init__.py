@@ -42,9 +42,12 @@ from requests import (
 from .api import delete, get, head, options, patch, post, put, request, session
 from .auth import Basic, Bearer, HeaderAuth
 from .errors import (
+    AddressBlocked,
     BadGateway,
     BodyTimeout,
     BodyTooLarge,
+    BudgetExceeded,
+    CircuitOpen,
     ClientError,
     ConnectionFailed,
     ConnectionRefused,
@@ -53,13 +56,17 @@ from .errors import (
     DnsError,
     Forbidden,
     Gone,
+    InvalidItem,
     KreuzError,
     NotFound,
     ProtocolViolation,
     ProxyError,
     RateLimited,
+    RateLimitExceeded,
+    RateLimitUnavailable,
     RequestTimeout,
     RetriesExhausted,
+    RobotsDisallowed,
     ServerError,
     SessionClosed,
     SslError,
@@ -67,7 +74,9 @@ from .errors import (
     ThrottleTimeout,
     Unauthorized,
     UndecodableBody,
+    UploadFailed,
     WafBlocked,
+    WorkerLost,
     classify,
 )
 from .order import polite_order, reference_order
@@ -81,10 +90,19 @@ from .version import __version__
 from .waf import Waf, WafMatch
 
 if TYPE_CHECKING:
-    from .cache import Cache, CacheStore, DiskStore, MemoryStore
+    from .breaker import Breaker
+    from .budget import Budget, HostBudget
+    from .cache import Cache, CacheStore, DiskStore, MemoryStore, RedisCacheStore
+    from .ratelimit import RateLimit
+    from .robots import Robots
+    from .ssrf import AddressGuard
+    from .throttle.folder import FolderThrottle
+    from .throttle.redis import RedisThrottle
+    from .tracing import Tracing
 
 # Loaded when they are asked for: a program without a cache does not pay for one.
-_OF_THE_CACHE = ("Cache", "CacheStore", "DiskStore", "MemoryStore")
+_OF_THE_CACHE = ("Cache", "CacheStore", "DiskStore", "MemoryStore", "RedisCacheStore")
+_OF_THE_BUDGET = ("Budget", "HostBudget")
 
 
 def __getattr__(name: str) -> Any:
@@ -92,21 +110,60 @@ def __getattr__(name: str) -> Any:
         from . import cache
 
         return getattr(cache, name)
+    if name == "RateLimit":
+        from .ratelimit import RateLimit
+
+        return RateLimit
+    if name == "AddressGuard":
+        from .ssrf import AddressGuard
+
+        return AddressGuard
+    if name == "Robots":
+        from .robots import Robots
+
+        return Robots
+    if name == "FolderThrottle":
+        from .throttle.folder import FolderThrottle
+
+        return FolderThrottle
+    if name == "RedisThrottle":
+        from .throttle.redis import RedisThrottle
+
+        return RedisThrottle
+    if name == "Breaker":
+        from .breaker import Breaker
+
+        return Breaker
+    if name == "Tracing":
+        from .tracing import Tracing
+
+        return Tracing
+    if name in _OF_THE_BUDGET:
+        from . import budget
+
+        return getattr(budget, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_OF_THE_CACHE})
+    others = ("Breaker", "AddressGuard", "RateLimit", "Robots", "Tracing")
+    return sorted({*globals(), *_OF_THE_BUDGET, *_OF_THE_CACHE, *others})
 
 
 __all__ = [
+    "AddressBlocked",
+    "AddressGuard",
     "BadGateway",
     "Basic",
     "Bearer",
     "BodyTimeout",
     "BodyTooLarge",
+    "Breaker",
+    "Budget",
+    "BudgetExceeded",
     "Cache",
     "CacheStore",
+    "CircuitOpen",
     "ClientError",
     "ConnectTimeout",
     "ConnectionError",
@@ -116,10 +173,13 @@ __all__ = [
     "DeadlineExceeded",
     "DiskStore",
     "DnsError",
+    "FolderThrottle",
     "Forbidden",
     "Gone",
     "HTTPError",
     "HeaderAuth",
+    "HostBudget",
+    "InvalidItem",
     "JSONDecodeError",
     "KreuzError",
     "LayerAdapter",
@@ -128,15 +188,22 @@ __all__ = [
     "PreparedRequest",
     "ProtocolViolation",
     "ProxyError",
+    "RateLimit",
+    "RateLimitExceeded",
+    "RateLimitUnavailable",
     "RateLimited",
     "RateLimiter",
     "ReadTimeout",
+    "RedisCacheStore",
+    "RedisThrottle",
     "Request",
     "RequestException",
     "RequestTimeout",
     "Response",
     "RetriesExhausted",
     "Retry",
+    "Robots",
+    "RobotsDisallowed",
     "ServerError",
     "Session",
     "SessionClosed",
@@ -147,13 +214,16 @@ __all__ = [
     "ThrottleTimeout",
     "Timeout",
     "TooManyRedirects",
+    "Tracing",
     "URLRequired",
     "Unauthorized",
     "UndecodableBody",
+    "UploadFailed",
     "UserAgents",
     "Waf",
     "WafBlocked",
     "WafMatch",
+    "WorkerLost",
     "__version__",
     "adapters",
     "certs",

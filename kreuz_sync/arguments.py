@@ -89,6 +89,85 @@ def cache(value: Any) -> Layer | None:
     return as_cache(value)
 
 
+def robots(value: Any) -> Layer | None:
+    """True, a mode, a `Robots`, or None; False is None. The rooms of robots.txt are loaded for those who use one."""
+    if value is UNSET or value is None or value is False:
+        return None
+    from .robots.setting import as_robots
+
+    return as_robots(value)
+
+
+def speaking_for(layers: Sequence[Any], fields: Any) -> tuple[Layer, ...]:
+    """`layers`, of which that of robots.txt goes by the product in the User-Agent that a session is made with."""
+    if not any(hasattr(layer, "is_robots") for layer in layers):
+        return tuple(layers)
+    agent = requests.structures.CaseInsensitiveDict(headers(fields)).get("User-Agent")
+    return tuple(layer.speaking_for(agent) if hasattr(layer, "is_robots") else layer for layer in layers)
+
+
+def breaker(value: Any) -> Layer | None:
+    """True for the usual one, a `Breaker`, or None; False is None."""
+    if value is UNSET or value is None or value is False:
+        return None
+    from .breaker.setting import Breaker
+
+    if value is True:
+        return Breaker()
+    if not isinstance(value, Breaker):
+        raise TypeError(f"breaker={value!r}: True is wanted, or a kreuz_sync.Breaker")
+    return value
+
+
+def budget(value: Any) -> Layer | None:
+    """A number of requests, a `Budget`, or None."""
+    if value is UNSET or value is None:
+        return None
+    from .budget.setting import Budget
+
+    if isinstance(value, Budget):
+        return value
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"budget={value!r}: a number of requests is wanted, or a kreuz_sync.Budget")
+    return Budget(checks.count("budget", value))
+
+
+def rate_limits(value: Any) -> tuple[Layer, ...]:
+    """`RateLimit`s, outermost first, or one alone; None for none. Their rooms are loaded for those who use one."""
+    if value is UNSET or value is None:
+        return ()
+    from .ratelimit.keys import by_host
+    from .ratelimit.setting import several
+
+    return several(value, by_host)
+
+
+def deny_private(value: Any) -> Any:
+    """True, False or None, or an `AddressGuard`, of which the session has its own copy. None for no guard."""
+    if value is False or value is None:
+        return None
+    from .ssrf import AddressGuard
+
+    if value is True:
+        return AddressGuard()
+    if not isinstance(value, AddressGuard):
+        raise TypeError(f"deny_private={value!r}: True or False is wanted, or a kreuz_sync.AddressGuard")
+    return value.copy()
+
+
+def tracing(value: Any) -> Any:
+    """True for the usual one, a `Tracing`, or None; False is None. Raises ImportError without opentelemetry-api."""
+    if value is UNSET or value is None or value is False:
+        return None
+    from .tracing import Tracing
+
+    if value is True:
+        return Tracing()
+    if not isinstance(value, Tracing):
+        raise TypeError(f"tracing={value!r}: True or False is wanted, or a kreuz_sync.Tracing")
+    return value
+
+
 def user_agents(value: Any) -> UserAgents | None:
     """A list of agents, a `UserAgents`, or None."""
     if value is UNSET or value is None or isinstance(value, UserAgents):

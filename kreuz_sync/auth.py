@@ -16,6 +16,7 @@ from requests.adapters import BaseAdapter
 from requests.auth import AuthBase, HTTPBasicAuth, HTTPDigestAuth, HTTPProxyAuth
 from requests.hooks import default_hooks
 
+from .calls import current_call
 from .credentials import Basic, Bearer, HeaderAuth, credential_fields
 from .errors import SECRET_FIELDS
 from .settings import Setting
@@ -95,7 +96,7 @@ class OriginAuthAdapter(LayerAdapter):
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:  # type: ignore[override]
         auth = self.origins.auth_for(request.url or "")
-        if auth is None:
+        if auth is None or current_call().anonymous:
             return self.inner.send(request, **options)
         copy = copy_request(request)
         hooks = [] if _has_credentials(request, auth) else _sign(copy, auth)

@@ -59,6 +59,21 @@ def has_no_body(response: Response) -> bool:
     return status < 200 or status in (204, 304) or (response.request is not None and response.request.method == "HEAD")
 
 
+def drop_absent_chunks(response: Response) -> None:
+    """Keep everybody from waiting for the chunks of a 304, or 204, that says it has some: none will come.
+
+    http.client looks at the fields alone. What a server sends after all is found on the connection before that is
+    used again.
+    """
+    raw: Any = response.raw
+    if not has_no_body(response) or not getattr(raw, "chunked", False):
+        return
+    raw.chunked = False
+    wire = getattr(raw, "_original_response", None)
+    if wire is not None:
+        wire.chunked = False
+
+
 def expected_length(response: Response) -> int | None:
     """The bytes that the wire owes, None where the answer does not say (RFC 9112, section 6.3)."""
     if has_no_body(response):
@@ -126,7 +141,8 @@ def _came_to_its_end(raw: urllib3.HTTPResponse) -> bool:
     """True if a connection is given back for the end of its body, not for an error or a reader's change of mind."""
     # urllib3 counts what is read only after it has given the connection back: http.client knows.
     wire: Any = getattr(raw, "_original_response", None)
-    return sys.exc_info()[0] is None and wire is not None and wire.isclosed() and not wire.length
+    ended = wire is not None and wire.isclosed() and not getattr(wire, "length", None)  # a double may have none
+    return bool(ended) and sys.exc_info()[0] is None
 
 
 def refuse_by_length(response: Response) -> None:
@@ -169,13 +185,14 @@ def checked(response: Response, chunks: Iterable[bytes], asked: int | None = Non
     """Hand on `chunks`, of `asked` bytes, and raise the typed error for what goes wrong among them or at their end."""
     limits = response.limits
     response._iterating = True
-    peeked = False
+    peeked = is_well = False
     decoded = 0
     seen: list[bytes] | None = [] if limits.watch is not None else None
     try:
         for chunk in chunks:
             decoded += len(chunk)
             if limits.max_body is not None and decoded > limits.max_body:
+                response._broke = BodyTooLarge
                 response.close()
                 raise _too_large(response, limits.max_body)
             if seen is not None:
@@ -191,6 +208,7 @@ def checked(response: Response, chunks: Iterable[bytes], asked: int | None = Non
             raise _data_loss(response, MISFRAMED, BrokenFraming) from _root(error)
         raise _data_loss(response, "the body broke off") from _root(error)
     except (ValueError, OverflowError) as error:  # http.client, on sizes of chunks that are none
+        response._broke = BrokenFraming
         response.close()
         if asked is not None and asked < 0:
             raise  # the reader's own number
@@ -205,11 +223,15 @@ def checked(response: Response, chunks: Iterable[bytes], asked: int | None = Non
     else:
         if not response._closed_early:
             _check_end(response)
+            response._raw_ended = True  # also where `raw` could not tell: read in an `except` block, say
             if seen is not None and limits.watch is not None:
                 limits.watch(response, b"".join(seen))
             if response._when_whole is not None:
                 response._when_whole(response)
+        is_well = True
     finally:
+        if not (is_well or peeked):
+            response._broke = sys.exc_info()[0]
         response._iterating = False
         if not peeked or response._raw_ended is not None:
             response.release()

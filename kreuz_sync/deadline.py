@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _BROKEN = (requests.RequestException, urllib3.exceptions.HTTPError, http.client.HTTPException, OSError, ValueError)
 
 
-def require_time(call: Call, request: requests.PreparedRequest) -> float:
+def require_time(call: Call, request: requests.PreparedRequest | None) -> float:
     """Seconds that are left of the time of a call with a deadline. Raises DeadlineExceeded if nothing is."""
     left = call.left() or 0.0
     if left <= 0:
@@ -69,7 +69,7 @@ def in_time(
         if _is_over(call):
             # Cut off in its header section, an answer looks like a whole one with fewer fields.
             response.close()
-            raise _exceeded(seconds, request, "the answer had come", response=response)
+            raise _exceeded(seconds, request, "the answer had come", response=response, unanswered=left)
         _watch_body(response, exchange)
         handed_on = True
         return response
@@ -78,7 +78,7 @@ def in_time(
     except _BROKEN as error:
         if not _is_over(call):
             raise
-        raise _exceeded(seconds, request, "the answer had come") from root(error)
+        raise _exceeded(seconds, request, "the answer had come", unanswered=left) from root(error)
     finally:
         call.exchange = None
         if not handed_on:
@@ -95,9 +95,11 @@ def until_deadline(response: Response, exchange: Exchange, chunks: Iterable[byte
     except _BROKEN as error:
         if not exchange.late:
             raise
+        response._broke = DeadlineExceeded
         response.close()
         raise _body_exceeded(response, exchange) from root(error)
     if exchange.ended:  # the end of the connection may look like that of the body
+        response._broke = DeadlineExceeded
         response.close()
         raise _body_exceeded(response, exchange)
 
@@ -140,10 +142,12 @@ def _finish_before_release(raw: urllib3.HTTPResponse, exchange: Exchange) -> Non
     raw.release_conn = release_conn  # type: ignore[method-assign]
 
 
-def _exceeded(seconds: float, request: Any, before: str, response: Any = None) -> DeadlineExceeded:
+def _exceeded(
+    seconds: float, request: Any, before: str, response: Any = None, unanswered: float = 0.0
+) -> DeadlineExceeded:
     what = f"{request.method} {redact(request.url or '')}: " if request is not None else ""
     text = f"{what}the deadline of {seconds:g} s passed before {before}"
-    return DeadlineExceeded(text, deadline=seconds, request=request, response=response)
+    return DeadlineExceeded(text, deadline=seconds, unanswered=unanswered, request=request, response=response)
 
 
 def _body_exceeded(response: Response, exchange: Exchange) -> DeadlineExceeded:

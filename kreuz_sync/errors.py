@@ -18,6 +18,7 @@
     │   ├── SslError                also requests.exceptions.SSLError
     │   ├── ProxyError              also requests.exceptions.ProxyError
     │   ├── ConnectTimeout          also requests.ConnectTimeout
+    │   ├── UploadFailed            the body that was to be sent could not be read
     │   └── ProtocolViolation       also requests.exceptions.InvalidHeader: no HTTP answer can be read from this
     ├── ReadTimeout                 also requests.ReadTimeout
     │   └── BodyTimeout             also requests.ConnectionError, as requests has it
@@ -26,9 +27,17 @@
     │   └── UndecodableBody         also requests.exceptions.ContentDecodingError
     ├── BodyTooLarge
     ├── ThrottleTimeout             also requests.Timeout
+    ├── RateLimitExceeded           a rate limit of this session is used up
+    ├── RateLimitUnavailable        ... or cannot be told
+    ├── RobotsDisallowed            robots.txt does not allow it, or is unreachable
     ├── TooManyRedirects            also requests.TooManyRedirects
     ├── DeadlineExceeded            also requests.Timeout
+    ├── CircuitOpen                 also requests.ConnectionError: the host failed lately, and was not asked
+    ├── BudgetExceeded
     ├── RetriesExhausted            also requests.exceptions.RetryError: an inner adapter gave up retrying
+    ├── AddressBlocked              a private address, which the session does not connect to
+    ├── InvalidItem                 also ValueError: what cannot be fetched stood in a list of URLs
+    ├── WorkerLost                  the executor that was to make the request is broken
     └── SessionClosed
 
 An error keeps `request`, `response` and `attempts`, and pickles with them; its text holds
@@ -37,6 +46,7 @@ no credentials. Tags are stable: programs may compare with them.
 
 from __future__ import annotations
 
+from time import time  # `clock.py`, where times are read otherwise, needs these errors itself
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import requests
@@ -54,18 +64,39 @@ class KreuzError(requests.RequestException):
     attempts: how many times the request was put on the wire. waited: seconds it waited for its
     turn and before retries. earlier: what the attempts before the last came to, each an
     `Attempt`. retry_skipped: why the retry did not repeat what it might have; None where there
-    was nothing to explain.
+    was nothing to explain. retry_after: seconds after which another try is worth while, counted
+    from `as_of`; None where nobody knows. as_of: Unix seconds, when the error was made unless
+    it says another moment.
     """
 
     tag: ClassVar[str] = "other"
     attempts: int = 0
+    retry_after: float | None = None
+    as_of: float | None = None
     waited: float = 0.0
     earlier: tuple[Attempt, ...] = ()
     retry_skipped: str | None = None
 
-    def __init__(self, message: str = "", *, attempts: int = 0, **context: Any) -> None:
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        attempts: int = 0,
+        retry_after: float | None = None,
+        as_of: float | None = None,
+        **context: Any,
+    ) -> None:
         super().__init__(message, **context)
         self.attempts = attempts
+        self.retry_after = retry_after
+        self.as_of = time() if as_of is None else as_of
+
+    @property
+    def ready_at(self) -> float | None:
+        """Unix seconds from which another try is worth while; None where nobody knows."""
+        if self.retry_after is None or self.as_of is None:
+            return None
+        return self.as_of + self.retry_after
 
     def __str__(self) -> str:
         text = super().__str__()
@@ -108,12 +139,10 @@ class StatusError(KreuzError, requests.HTTPError):
 
     tag = "status"
     status: int = 0
-    retry_after: float | None = None
 
-    def __init__(self, message: str = "", *, status: int = 0, retry_after: float | None = None, **context: Any) -> None:
+    def __init__(self, message: str = "", *, status: int = 0, **context: Any) -> None:
         super().__init__(message, **context)
         self.status = status
-        self.retry_after = retry_after
 
 
 class ClientError(StatusError):
@@ -226,6 +255,12 @@ class ProtocolViolation(ConnectionFailed, theirs.InvalidHeader):
     tag = "protocol"
 
 
+class UploadFailed(ConnectionFailed):
+    """The file or generator that was to be sent raised an OSError. The host is not to blame; it may have had a part."""
+
+    tag = "upload"
+
+
 class ReadTimeout(KreuzError, requests.ReadTimeout):
     """The server sent nothing for as long as the time-out allows."""
 
@@ -310,28 +345,186 @@ class ThrottleTimeout(KreuzError, requests.Timeout):
     retry_after: float = 0.0
 
     def __init__(self, message: str = "", *, host: str = "", retry_after: float = 0.0, **context: Any) -> None:
-        super().__init__(message, **context)
+        super().__init__(message, retry_after=retry_after, **context)
         self.host = host
-        self.retry_after = retry_after
+
+
+class RobotsDisallowed(KreuzError):
+    """The robots.txt of the URL's origin does not allow it, and nothing was sent (RFC 9309).
+
+    url: what was asked for, as it may be shown. rule: the line that says so, such as
+    `Disallow: /private/`. token: the product token it says it to. unreachable: whether there is no
+    such line, but no file to be had either, which disallows everything; then `retry_after` says
+    in how many seconds it is asked for again.
+    """
+
+    tag = "robots_disallowed"
+    url: str = ""
+    rule: str = ""
+    token: str = ""
+    unreachable: bool = False
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        url: str = "",
+        rule: str = "",
+        token: str = "",
+        unreachable: bool = False,
+        **context: Any,
+    ) -> None:
+        super().__init__(message, **context)
+        self.url = url
+        self.rule = rule
+        self.token = token
+        self.unreachable = unreachable
+
+
+class RateLimitExceeded(KreuzError):
+    """A rate limit of this session has no room for the request, which was not sent.
+
+    policy: the rate limit's name. limit: requests that a window of it has room for. retry_after:
+    seconds until the next window.
+    """
+
+    tag = "rate_limit_exceeded"
+    policy: str = ""
+    limit: int = 0
+
+    def __init__(self, message: str = "", *, policy: str = "", limit: int = 0, **context: Any) -> None:
+        super().__init__(message, **context)
+        self.policy = policy
+        self.limit = limit
+
+
+class RateLimitUnavailable(KreuzError):
+    """Whether a rate limit of this session has room cannot be told, so the request was not sent.
+
+    policy: the rate limit's name. code: what failed, in a stable word; `__cause__` is the
+    `kreuz_sync.ratelimit.RateLimitFailure` that says more.
+    """
+
+    tag = "rate_limit_unavailable"
+    policy: str = ""
+    code: str = ""
+
+    def __init__(self, message: str = "", *, policy: str = "", code: str = "", **context: Any) -> None:
+        super().__init__(message, **context)
+        self.policy = policy
+        self.code = code
 
 
 class DeadlineExceeded(KreuzError, requests.Timeout):
     """The call's `deadline` has passed, or it is known that it cannot be met.
 
     deadline: seconds for the whole call. retry_after: seconds until the host's turn, where that
-    lay beyond the deadline; None where it is not known.
+    lay beyond the deadline; None where it is not known. unanswered: seconds that the server was
+    given for its answer, and sent none; 0.0 where the deadline passed elsewhere.
     """
 
     tag = "deadline"
     deadline: float = 0.0
-    retry_after: float | None = None
+    unanswered: float = 0.0
 
-    def __init__(
-        self, message: str = "", *, deadline: float = 0.0, retry_after: float | None = None, **context: Any
-    ) -> None:
+    def __init__(self, message: str = "", *, deadline: float = 0.0, unanswered: float = 0.0, **context: Any) -> None:
         super().__init__(message, **context)
         self.deadline = deadline
-        self.retry_after = retry_after
+        self.unanswered = unanswered
+
+
+class CircuitOpen(KreuzError, requests.ConnectionError):
+    """The host failed too often in a row, and is left alone for a while: nothing was sent.
+
+    host: which. last: the tag of its latest failure. retry_after: seconds until one request may
+    try it again; None while one is trying.
+    """
+
+    tag = "circuit_open"
+    host: str = ""
+    last: str = ""
+
+    def __init__(self, message: str = "", *, host: str = "", last: str = "", **context: Any) -> None:
+        super().__init__(message, **context)
+        self.host = host
+        self.last = last
+
+
+class BudgetExceeded(KreuzError):
+    """The session's `budget` is used up: nothing was sent, or a body was ended where it crossed it.
+
+    what: "requests", "bytes" or "seconds". limit: as many of these as are allowed. used: as many
+    as were used by then. host: whose budget it is; None for that of the whole session.
+    """
+
+    tag = "budget_exceeded"
+    what: str = ""
+    limit: float = 0
+    used: float = 0
+    host: str | None = None
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        what: str = "",
+        limit: float = 0,
+        used: float = 0,
+        host: str | None = None,
+        **context: Any,
+    ) -> None:
+        super().__init__(message, **context)
+        self.what = what
+        self.limit = limit
+        self.used = used
+        self.host = host
+
+
+class AddressBlocked(KreuzError):
+    """The host has a private address, and the session's `deny_private` refuses to connect: nothing was sent.
+
+    host: which. address: what it led to, or was written as. network: the one that the address lies
+    in, such as "10.0.0.0/8". kind: the word for that, such as "loopback" or "link-local". Of what can't
+    be checked (`AddressGuard(proxies="refuse")`) there are no address and no network.
+    """
+
+    tag = "address_blocked"
+    host: str = ""
+    address: str = ""
+    network: str = ""
+    kind: str = ""
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        host: str = "",
+        address: str = "",
+        network: str = "",
+        kind: str = "",
+        **context: Any,
+    ) -> None:
+        super().__init__(message, **context)
+        self.host = host
+        self.address = address
+        self.network = network
+        self.kind = kind
+
+
+class InvalidItem(KreuzError, ValueError):
+    """Something in the list that `fetch_all` was given is neither a URL nor anything else that can be fetched."""
+
+    tag = "invalid_item"
+
+
+class WorkerLost(KreuzError):
+    """The executor that `fetch_all` was given did not make the request.
+
+    It was shut down, its process was killed, or the request could not be sent to that. Whether anything reached the
+    server, nobody knows. `__cause__` is what the executor said.
+    """
+
+    tag = "worker_lost"
 
 
 class SessionClosed(KreuzError):

@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from .stack import Layer
+
+if TYPE_CHECKING:
+    from .tracing.setting import Tracing
 
 
 def polite_order(
     *,
+    tracing: Tracing | None = None,
     user_agents: Layer | None = None,
     auth: Layer | None = None,
     cache: Layer | None = None,
+    robots: Layer | None = None,
     retry: Layer | None = None,
+    breaker: Layer | None = None,
+    budget: Layer | None = None,
+    rate_limits: Sequence[Layer] = (),
     throttle: Layer | None = None,
 ) -> tuple[Layer, ...]:
     """The session's own order, outermost first. A layer that is None is left out.
 
     User agent and credentials finish the request, so that all below see it as it will be
-    sent, the cache first: what it answers waits for nobody. The throttle stands inside the
-    retry, so that every attempt waits its host's turn.
+    sent, the cache first: what it answers waits for nobody, and what was fetched once needs no
+    leave of robots.txt, which is asked before anything waits its turn. The throttle stands inside the
+    retry, so that every attempt waits its host's turn, and inside the rate limits, so that what
+    they refuse takes none. Breaker and budget stand there too: each attempt of a retry is one
+    more, and what they refuse uses up no rate limit. Tracing is two layers: one around all others, and
+    one next to the wire, so that what it measures there has no waits in it.
     """
-    return _present(user_agents, auth, cache, retry, throttle)
+    layers = _present(user_agents, auth, cache, robots, retry, breaker, budget, *rate_limits, throttle)
+    return traced(layers, tracing)
+
+
+def traced(layers: Sequence[Layer], tracing: Tracing | None) -> tuple[Layer, ...]:
+    """`layers` between the two of `tracing`; None for layers without tracing."""
+    return tuple(layers) if tracing is None else (tracing, *layers, tracing.wire)
 
 
 def reference_order(

@@ -25,17 +25,20 @@ class Prepared(requests.PreparedRequest):
     """A request that knows which of its fields are credentials, and whose copies know it too.
 
     credential_fields: names besides Authorization. credential_hooks: response hooks that answer
-    challenges.
+    challenges. led_by_private: of a redirect's request, whether the redirect came from a private address, as far
+    as that is known; None for what no redirect led to.
     """
 
     credential_fields: tuple[str, ...] = ()
     credential_hooks: tuple[Any, ...] = ()
+    led_by_private: bool | None = None
 
     def copy(self) -> Prepared:
         """As requests' own."""
         copy: Any = super().copy()
         copy.__class__ = Prepared
         copy.credential_fields, copy.credential_hooks = self.credential_fields, self.credential_hooks
+        copy.led_by_private = self.led_by_private
         return cast(Prepared, copy)
 
 

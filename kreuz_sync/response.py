@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from functools import lru_cache
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 import requests
@@ -23,7 +24,9 @@ from .fields import retry_after
 from .urls import redact, without_user_info
 
 if TYPE_CHECKING:
+    from .budget.meter import Meter
     from .calls import Attempt
+    from .ratelimit.usage import PolicyUsage, RateLimitContext
     from .waf import WafMatch
     from .watchdog import Exchange
 
@@ -58,7 +61,9 @@ class Response(requests.Response):
     retry did not repeat what it might have; None where there was nothing to explain.
     from_cache: whether the body came from a cache, also one that was validated first.
     cache_status: what the cache did, in the words of RFC 9211 (`kreuz; hit; ttl=30`), None
-    without a cache.
+    without a cache. rate_limits: what the session's rate limits counted for this request
+    (`ratelimit.RateLimitContext`), None if none did. from_rate_limit: whether a rate limit answered in
+    place of the server. limited_by: the one whose window is full (`ratelimit.PolicyUsage`).
 
     As with `elapsed`, each response of `history` has its own numbers. `elapsed` runs from
     sending the last attempt to its header section, without waits; what a cache gives out has
@@ -68,6 +73,7 @@ class Response(requests.Response):
     __attrs__ = [
         *requests.Response.__attrs__,
         *("attempts", "waited", "waf", "earlier", "retry_skipped", "from_cache", "cache_status"),
+        *("rate_limits", "from_rate_limit", "limited_by"),
     ]
 
     attempts: int = 0
@@ -77,15 +83,21 @@ class Response(requests.Response):
     retry_skipped: str | None = None
     from_cache: bool = False
     cache_status: str | None = None
+    rate_limits: RateLimitContext | None = None
+    from_rate_limit: bool = False
+    limited_by: PolicyUsage | None = None
+    _own_retry_after: int | None = None  # the Retry-After that a rate limit wrote, and nobody else
     limits: body.Limits = body.NO_LIMITS
     exchange: Exchange | None = None  # what ends a body at its call's deadline
     arrived: float | None = None  # when the header section had come: `time.perf_counter()`, None if it never did
+    meter: Meter | None = None  # what counts the body for a budget
     reads_itself: bool = False  # whether the body is read through `iter_content`, and not from `raw`
     _when_whole: Callable[[Response], object] | None = None
     _timed = False
     _closed_early = False
     _iterating = False  # `body.checked` is reading it
     _raw_ended: bool | None = None  # whether `raw` gave its connection back at its end; None as long as it has it
+    _broke: type[BaseException] | None = None  # what reading its body ended with; known before it is closed for that
     _held: tuple[Any, ...] = ()
 
     # --- what is wrong with it --------------------------------------------------------
@@ -109,8 +121,9 @@ class Response(requests.Response):
         kind = WafBlocked if self.waf is not None else status_error(self.status_code)
         if kind is None:
             return None
-        asked = retry_after(self.headers, now=SYSTEM_CLOCK.wall())
-        context: dict[str, Any] = {"status": self.status_code, "retry_after": asked}
+        came = self._came()
+        asked = retry_after(self.headers, now=came)
+        context: dict[str, Any] = {"status": self.status_code, "retry_after": asked, "as_of": came}
         if self.waf is not None:
             context["vendor"] = self.waf.vendor
         error = kind(self._sentence(), response=self, attempts=self.attempts, **context)
@@ -136,6 +149,11 @@ class Response(requests.Response):
         side = "Server" if self.status_code >= 500 else "Client"
         blocked = f" ({self.waf.vendor} {self.waf.kind} page)" if self.waf is not None else ""
         return f"{self.status_code} {side} Error: {reason[:REASON_SHOWN]}{blocked} for url: {redact(self.url or '')}"
+
+    def _came(self) -> float:
+        """Unix seconds when the header section had come, which is what Retry-After counts from; now if nobody knows."""
+        now = SYSTEM_CLOCK.wall()
+        return now if self.arrived is None else now - (perf_counter() - self.arrived)
 
     # --- its time -----------------------------------------------------------------------
 
@@ -163,7 +181,7 @@ class Response(requests.Response):
     def iter_content(self, chunk_size: int | None = 1, decode_unicode: bool = False) -> Iterator[Any]:
         """As in requests; a body that is cut, too large or undecodable raises its typed error.
 
-        Raises DataLoss, UndecodableBody, BodyTooLarge, BodyTimeout, SslError, DeadlineExceeded.
+        Raises DataLoss, UndecodableBody, BodyTooLarge, BodyTimeout, SslError, DeadlineExceeded, BudgetExceeded.
         """
         if self._content_consumed or chunk_size == 0:  # of 0 bytes, nothing is read that could be checked
             return cast(Iterator[Any], super().iter_content(chunk_size, decode_unicode))  # type: ignore[call-overload]
@@ -171,6 +189,8 @@ class Response(requests.Response):
         chunks: Iterable[bytes] = super().iter_content(body.step(self, chunk_size))
         if self.exchange is not None:
             chunks = until_deadline(self, self.exchange, chunks)
+        if self.meter is not None:
+            chunks = self.meter.watch(self, chunks)
         chunks = body.checked(self, chunks, asked=chunk_size)
         if decode_unicode:
             return iter(stream_decode_response_unicode(chunks, self))

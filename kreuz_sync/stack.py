@@ -98,6 +98,7 @@ class Stack(BaseAdapter):
             finally:
                 current.reset(token)
         attempts, waited = call.attempts, call.waited
+        outer, call.stack = call.stack, self
         try:
             options = {"stream": stream, "timeout": timeout, "verify": verify, "cert": cert, "proxies": proxies, **more}
             response = adopt(self._head.send(request, **options))
@@ -105,6 +106,8 @@ class Stack(BaseAdapter):
             error.attempts = error.attempts or call.attempts - attempts
             error.waited = call.waited - waited
             raise
+        finally:
+            call.stack = outer
         if not isinstance(response, Response):  # a double that only looks like one
             return response
         response.attempts = call.attempts - attempts

@@ -16,7 +16,7 @@ import urllib3
 from requests.adapters import BaseAdapter
 
 from . import body, fork
-from .calls import current_call
+from .calls import Call, current_call
 from .deadline import in_time, require_time
 from .errors import DataLoss
 from .response import Response, adopt
@@ -24,7 +24,7 @@ from .retry import without_own_retries
 from .stack import LayerAdapter
 from .urls import host_of, redact
 from .waf import Waf, WafMatch
-from .wire_errors import translate
+from .wire_errors import require_possible_host, translate
 
 HOSTS_TOLD = 4096  # whose challenge pages have been logged
 
@@ -60,7 +60,13 @@ class Transport(LayerAdapter):
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> Response:  # type: ignore[override]
         call = current_call()
+        if call.wire_left is not None:
+            return self._send_in_what_is_left(call.wire_left, call, request, options)
+        if "%" in (request.url or ""):
+            require_possible_host(request)
         bounded = call.deadline is not None
+        if call.helper is not None:
+            call.helper.require_going_on()
         if bounded:
             require_time(call, request)
         call.attempts += 1
@@ -87,6 +93,7 @@ class Transport(LayerAdapter):
         response.arrived = arrived = perf_counter()
         response.took(arrived - started)
         response.limits = self.limits
+        body.drop_absent_chunks(response)
         body.refuse_by_length(response)
         if call.heard is not None:
             call.heard(response)
@@ -97,6 +104,20 @@ class Transport(LayerAdapter):
             if self.waf is not None:
                 self._look(response, response._content or b"")
         return response
+
+    def _send_in_what_is_left(
+        self, left: float, call: Call, request: requests.PreparedRequest, options: dict[str, Any]
+    ) -> Response:
+        """`send`, by a deadline of its own, which the answer's body has too. Raises DeadlineExceeded."""
+        seconds, deadline, until = call.seconds, call.deadline, call.left()
+        if until is None or left < until:
+            call.end_within(left)
+        call.wire_left, began = None, perf_counter()
+        try:
+            return self.send(request, **options)
+        finally:
+            call.seconds, call.deadline = seconds, deadline
+            call.wire_left = max(0.0, left - (perf_counter() - began))
 
     def _read(self, response: Response) -> None:
         try:
@@ -134,7 +155,12 @@ class Transport(LayerAdapter):
         if len(self._told) >= HOSTS_TOLD:
             self._told.clear()
         self._told.add(host)
-        _log.warning("%s: a %s page of %s in place of %s", host, found.kind, found.vendor, redact(url))
+        shown = redact(url)
+        _log.warning(
+            "%s: a %s page of %s in place of %s",
+            *(host, found.kind, found.vendor, shown),
+            extra={"event": "waf_blocked", "host": host, "url": shown, "vendor": found.vendor, "kind": found.kind},
+        )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -148,3 +174,12 @@ class Transport(LayerAdapter):
                 inner.__setstate__(inner.__getstate__())  # requests' adapters make new pools when unpickled
             except Exception:  # one that does not pickle
                 inner.close()
+
+
+def counts_attempts(adapter: BaseAdapter) -> bool:
+    """Whether what is sent through `adapter` comes to a `Transport`, which counts it as an attempt of its call."""
+    while isinstance(adapter, LayerAdapter):
+        if isinstance(adapter, Transport):
+            return True
+        adapter = adapter.inner
+    return False

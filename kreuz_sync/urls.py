@@ -6,7 +6,7 @@ Pure text work; nothing here opens a connection.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from urllib.parse import urlsplit
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -48,6 +48,45 @@ def _host_of_site(site: str) -> str:
     return canonical_host(urlsplit(site).hostname or "")
 
 
+def lines_of(url: str) -> tuple[str, str | None]:
+    """The host of `url` as `host_of` has it, and that with its port; None in place of this for the scheme's own port.
+
+    >>> lines_of("http://[::1]:8080/")
+    ('::1', '[::1]:8080')
+    """
+    return _lines_of_site(site_of(url))
+
+
+@lru_cache(maxsize=4096)
+def _lines_of_site(site: str) -> tuple[str, str | None]:
+    parts = urlsplit(site)
+    host = canonical_host(parts.hostname or "")
+    try:
+        port = parts.port
+    except ValueError:  # no port, and no URL that can be sent
+        port = None
+    if not host or port is None or port == DEFAULT_PORTS.get(parts.scheme):
+        return host, None
+    return host, with_port(host, port)
+
+
+def with_port(host: str, port: int | str) -> str:
+    """The host's canonical name and its port as one name."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def without_port(name: str) -> str | None:
+    """The host's name in one of `with_port`; None if there is no port in `name`.
+
+    >>> without_port("[::1]:8080"), without_port("::1")
+    ('::1', None)
+    """
+    host, colon, port = name.rpartition(":")
+    if not colon or not port.isdigit() or (":" in host and host[-1:] != "]"):
+        return None
+    return host.strip("[]")
+
+
 def canonical_host(name: str) -> str:
     """`name` in lower case, IDNA form, without the root's trailing dot."""
     name = name.strip("[]").lower().rstrip(".")
@@ -77,8 +116,10 @@ def _origin_of_site(site: str) -> str:
     return f"{scheme}://{canonical_host(parts.hostname or '')}:{port}"
 
 
-def redact(url: str) -> str:
+def redact(url: str, names: frozenset[str] = frozenset()) -> str:
     """`url` as it may be shown: no user information, no values of query names that carry credentials.
+
+    names: others besides SECRET_QUERY_NAMES, in lower case.
 
     >>> redact("https://me:pw@example.com/a?sig=abc&q=1")
     'https://REDACTED@example.com/a?sig=REDACTED&q=1'
@@ -86,7 +127,7 @@ def redact(url: str) -> str:
     if "@" in url:
         url = _USER_INFO.sub("REDACTED@", url)
     if "=" in url:
-        url = _QUERY_PAIR.sub(_redact_pair, url)
+        url = _QUERY_PAIR.sub(partial(_redact_pair, names) if names else _redact_usual_pair, url)
     return url
 
 
@@ -95,15 +136,19 @@ def without_user_info(url: str) -> str:
     return _USER_INFO.sub("", url) if "@" in url else url
 
 
-def redact_text(text: str) -> str:
-    """`text`, which may quote something like a URL, without credentials.
+def redact_text(text: str, names: frozenset[str] = frozenset()) -> str:
+    """`text`, which may quote something like a URL, without credentials. names: as of `redact`.
 
     >>> redact_text("No connection adapters were found for 'me:pw@example.com'")
     "No connection adapters were found for 'REDACTED@example.com'"
     """
-    return _LIKE_USER_INFO.sub("REDACTED@", redact(text)) if "@" in text else redact(text)
+    text = redact(text, names)
+    return _LIKE_USER_INFO.sub("REDACTED@", text) if "@" in text else text
 
 
-def _redact_pair(pair: re.Match[str]) -> str:
-    name = pair.group(1)
-    return f"{name}=REDACTED" if name.lower() in _FOLDED_SECRET_NAMES else pair.group(0)
+def _redact_pair(names: frozenset[str], pair: re.Match[str]) -> str:
+    name = pair.group(1).lower()
+    return f"{pair.group(1)}=REDACTED" if name in _FOLDED_SECRET_NAMES or name in names else pair.group(0)
+
+
+_redact_usual_pair = partial(_redact_pair, frozenset())

@@ -4,7 +4,8 @@ A call with a deadline has to end an exchange that is stuck anywhere: in the TLS
 a proxy's CONNECT, in the header section. So each connection tells the current call's
 `Exchange` of its socket: a new one as soon as it is connected, before a byte is sent on it,
 and a kept one when it is taken from the pool. A call without a deadline pays for one look
-into a context variable.
+into a context variable. A call that somebody makes for others (`fetch_all`) tells them of its
+connection too, since they may end it at any moment.
 
 Pools made by other code (a user's own adapter, SOCKS proxies) do not do this: there the
 time-outs bound a call until its answer comes.
@@ -52,10 +53,34 @@ def _exchange() -> Exchange | None:
     return None if call is None else call.exchange
 
 
-class _Connection:
-    """What is added to urllib3's connections."""
+def take_ticket(ticket: list[None]) -> bool:
+    """Whether whoever asks is the first to do so."""
+    try:
+        ticket.pop()
+    except IndexError:
+        return False
+    return True
+
+
+def _tell_helper(connection: Any) -> None:
+    call = current.get()
+    if call is not None and call.helper is not None and getattr(connection, "sock", None) is not None:
+        call.helper.connected(connection)
+
+
+class Connection:
+    """What is added to urllib3's connections.
+
+    ticket: a list with one item, while a helper's call uses it. Whoever takes that out decides: the helper, to
+    end what goes on here, or the pool that it is given back to, after which nobody ends it. None without a helper.
+    """
 
     socket_options: Any
+    ticket: list[None] | None = None
+
+    def connect(self) -> None:
+        super().connect()  # type: ignore[misc]
+        _tell_helper(self)
 
     def _new_conn(self) -> Any:
         exchange = _exchange()
@@ -98,11 +123,11 @@ def _require_time(exchange: Exchange) -> None:
         raise socket.timeout("the deadline has passed")  # noqa: UP041  # in Python 3.10 they are two
 
 
-class HTTPConnection(_Connection, urllib3.connection.HTTPConnection):
+class HTTPConnection(Connection, urllib3.connection.HTTPConnection):
     """urllib3's, and it tells of its socket."""
 
 
-class HTTPSConnection(_Connection, urllib3.connection.HTTPSConnection):
+class HTTPSConnection(Connection, urllib3.connection.HTTPSConnection):
     """urllib3's, and it tells of its socket."""
 
 
@@ -123,12 +148,21 @@ class _Pool:
 
     def _get_conn(self, timeout: float | None = None) -> Any:
         exchange = _exchange()
-        if exchange is None:
-            return super()._get_conn(timeout)  # type: ignore[misc]
-        _require_time(exchange)  # urllib3 may be repeating by itself
+        if exchange is not None:
+            _require_time(exchange)  # urllib3 may be repeating by itself
         connection = super()._get_conn(timeout)  # type: ignore[misc]
-        exchange.hold(getattr(connection, "sock", None))
+        if exchange is not None:
+            exchange.hold(getattr(connection, "sock", None))
+        _tell_helper(connection)
         return connection
+
+    def _put_conn(self, conn: Any) -> None:
+        ticket = getattr(conn, "ticket", None)
+        if ticket is not None:
+            conn.ticket = None
+            if not take_ticket(ticket):
+                conn.close()  # it was shut down, and serves nobody again
+        super()._put_conn(conn)  # type: ignore[misc]
 
 
 class HTTPConnectionPool(_Pool, urllib3.connectionpool.HTTPConnectionPool):  # type: ignore[override]

@@ -7,9 +7,11 @@ contains the URL, and a host may be called `proxy.example`.
 from __future__ import annotations
 
 import http.client
+import re
 import socket
 import ssl
 from collections.abc import Iterator
+from urllib.parse import unquote
 
 import requests
 import urllib3.exceptions as lower
@@ -27,8 +29,12 @@ from .errors import (
     ReadTimeout,
     RetriesExhausted,
     SslError,
+    UploadFailed,
 )
 from .urls import redact, redact_text
+
+_AFTER_AUTHORITY = re.compile(r"[/?#\\]")
+_IN_NO_HOST = re.compile(r"[\x00-\x20\x7f/?#@\\:\[\]%]")
 
 LINKS_FOLLOWED = 20
 REASON_SHOWN = 1000
@@ -70,6 +76,9 @@ def translate(error: Exception, request: requests.PreparedRequest) -> requests.R
     found = _named(error)
     if found is None:
         return None
+    body = request.body
+    if body is not None and not isinstance(body, (bytes, str)) and _is_of_the_body(error):
+        found = (UploadFailed, "the body that was to be sent could not be read")
     kind, what = found
     inmost = root(error)
     text = f"{request.method} {redact(request.url or '')}: {what}{_reason(inmost, error)}"
@@ -77,6 +86,19 @@ def translate(error: Exception, request: requests.PreparedRequest) -> requests.R
     typed.__cause__ = inmost
     typed.__suppress_context__ = True
     return typed
+
+
+def require_possible_host(request: requests.PreparedRequest) -> None:
+    """Raise InvalidURL if the host of `request` has an escaped delimiter in it, such as `a%2Fb`.
+
+    No name has one, and who decodes it (a proxy, http.client's Host field) takes its first part for the host.
+    """
+    url = request.url or ""
+    authority = _AFTER_AUTHORITY.split(url.partition("://")[2], maxsplit=1)[0]
+    host = authority.rpartition("@")[2]
+    if "%" in host and not host.startswith("[") and _IN_NO_HOST.search(unquote(host.partition(":")[0])):
+        text = f"{request.method} {redact(url)}: no such host can exist (a delimiter in it is escaped)"
+        raise theirs.InvalidURL(text, request=request)
 
 
 def _named(error: Exception) -> tuple[type[requests.RequestException], str] | None:
@@ -88,6 +110,12 @@ def _named(error: Exception) -> tuple[type[requests.RequestException], str] | No
     if kind is theirs.ConnectionError or kind.__module__ == lower.__name__:
         return _by_chain(error)
     return None
+
+
+def _is_of_the_body(error: Exception) -> bool:
+    from .upload_errors import is_of_the_body  # seldom needed
+
+    return any(map(is_of_the_body, chain(error)))
 
 
 def chain(error: BaseException) -> Iterator[BaseException]:

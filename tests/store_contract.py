@@ -140,6 +140,11 @@ class StoreContract:
         assert record is not None and record.head == b"second" and content(record) == after
         assert len(store) == 1
 
+    def test_what_nobody_made_invalid_is_not_too_old(self, store: CacheStore) -> None:
+        for age, body in ((0.0, SMALL), (1e6, MIDDLE)):
+            assert store.write_if_current("key", b"head", body, age) is True
+            assert content(store.read("key")) == body
+
     def test_a_record_outlives_its_replacement(self, store: CacheStore) -> None:
         """Somebody still reads the old body while a new one comes."""
         store.write("key", b"head", LARGE)
@@ -273,6 +278,16 @@ class StoreContract:
         fill(store, "c")
         assert list(store.keys()) == ["d", "b", "a", "c"]
 
+    @pytest.mark.parametrize("bodies", [True, False])
+    def test_records_come_with_their_keys(self, store: CacheStore, bodies: bool) -> None:
+        """In the same order. Without their bodies, if a store would have to fetch these."""
+        store.write("b", b"head of b", MIDDLE)
+        fill(store, "a")
+        found = {key: (record.head, content(record)) for key, record in store.records(bodies=bodies)}
+        assert list(found) == ["b", "a"]
+        assert [head for head, _ in found.values()] == [b"head of b", b"head of a"]
+        assert not bodies or found["b"][1] == MIDDLE
+
     def test_each_key_comes_once_though_the_store_is_used_meanwhile(self, store: CacheStore) -> None:
         """More keys than one piece of the listing, and uses that move them behind its end."""
         names = [f"{number:04}" for number in range(1200)]
@@ -380,6 +395,7 @@ class StoreContract:
 
     # --- threads ---
 
+    @pytest.mark.slow
     def test_fifty_threads_lose_nothing(self, store: CacheStore) -> None:
         """Each thread does a hundred things, with keys of its own and with one that all share."""
 

@@ -159,7 +159,9 @@ class TestSize:
 
 
 class TestCoding:
-    @pytest.mark.parametrize("content", [b"not gzip at all", gzip.compress(TEXT)[:-8] + b"\xff" * 8])
+    @pytest.mark.parametrize(
+        "content", [b"not gzip at all", gzip.compress(TEXT)[:-8] + b"\xff" * 8], ids=["no gzip", "a wrong sum"]
+    )
     def test_what_is_not_in_its_coding_is_undecodable(self, content):
         with pytest.raises(theirs.ContentDecodingError) as caught:
             body.read(answer(content, {"Content-Encoding": "gzip"}))

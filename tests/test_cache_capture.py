@@ -107,6 +107,7 @@ class TestWhole:
 
     @pytest.mark.parametrize("read", READERS)
     @pytest.mark.parametrize("shape", SHAPES)
+    @pytest.mark.slow
     def test_it_is_stored(self, server, store, read, shape):
         made = fresh(SHAPES[shape]())
         made.fields.append(("Content-Type", "application/octet-stream"))
@@ -168,6 +169,7 @@ class TestNotWhole:
 
     @pytest.mark.parametrize("shape", ["of a length", "in chunks", "coded", "large"])
     @pytest.mark.parametrize("way", ["closed", "forgotten", "left by a break", "left with a with"])
+    @pytest.mark.slow
     def test_one_that_is_given_up(self, server, store, shape, way):
         url = server.route("/page", fresh(SHAPES[shape]()))
         with caching(rfc(store=store)) as session:

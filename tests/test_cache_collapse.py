@@ -320,6 +320,7 @@ class TestFailures:
 
 
 class TestMany:
+    @pytest.mark.slow
     def test_threads_over_a_few_urls_ask_once_for_each(self, server, tmp_path):
         """50 threads, 20 URLs, 100 calls each, out of one folder: no error, and no request too many."""
         server.route("/p/*", lambda request: answer(body=request.path, fields=FRESH))

@@ -6,7 +6,7 @@ import io
 import json
 import sqlite3
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -14,6 +14,11 @@ from kreuz_sync import Cache, DiskStore
 from kreuz_sync.cache.newcomer import Newcomer, admit_all
 from kreuz_sync.cli import main
 from kreuz_sync.clock import SYSTEM_CLOCK
+
+from .cache_sessions import caching
+from .fakes import FakeClock
+from .loopback import Server
+from .loopback import answer as reply
 
 HOUR = 3600.0
 
@@ -50,6 +55,32 @@ def folder(tmp_path: Path) -> Path:
     )
 
 
+class Folder(NamedTuple):
+    """The folder of a session's cache, and the server that it asked."""
+
+    path: Path
+    server: Server
+
+    def url(self, path: str) -> str:
+        return self.server.url(path)
+
+
+@pytest.fixture
+def asked(tmp_path: Path, server: Server) -> Folder:
+    """What several users were answered, and two POSTs."""
+    server.route("/*", lambda request: reply(body=f"for {request.fields.get('Authorization')}"))
+    server.route("/read", lambda request: reply(body=request.body))
+    time = FakeClock(wall=SYSTEM_CLOCK.wall() - 100)
+    with caching(Cache(DiskStore(tmp_path / "asked"), post=True, clock=time)) as session:
+        for path, who in (("/mine", "one"), ("/mine", "two"), ("/both", None), ("/both", "one")):
+            time.advance(1)
+            session.get(server.url(path), headers={"Authorization": f"Bearer {who}"} if who else {})
+        for body in ("a", "b"):
+            time.advance(1)
+            session.post(server.url("/read"), data=body)
+    return Folder(tmp_path / "asked", server)
+
+
 def urls(folder: Path, capsys: pytest.CaptureFixture[str], *filters: str) -> list[str]:
     assert run("list", folder, "--json", *filters) == 0
     return [json.loads(line)["url"] for line in capsys.readouterr().out.splitlines()]
@@ -62,7 +93,7 @@ class TestList:
         assert run("list", folder) == 0
         head, *lines = capsys.readouterr().out.splitlines()
         at = head.index("URL")
-        assert head.split() == ["STATUS", "AGE", "FRESH", "SIZE", "TYPE", "URL"]
+        assert head.split() == ["STATUS", "METHOD", "AGE", "FRESH", "SIZE", "TYPE", "FOR", "URL"]
         assert sorted(line[at:] for line in lines) == [
             "http://a.example/new?token=REDACTED",
             "http://b.example/old",
@@ -86,6 +117,9 @@ class TestList:
             (["--host", "b.example"], ["old"]),
             (["--stale"], ["old"]),
             (["--older-than", "1h"], ["old"]),
+            (["--younger-than", "1h"], ["new?token=REDACTED"]),
+            (["--status", "200", "--stale"], ["old"]),
+            (["--status", "404"], []),
             (["--older-than", "1h", "--host", "a.example"], []),
         ],
     )
@@ -93,6 +127,21 @@ class TestList:
         self, folder: Path, capsys: pytest.CaptureFixture[str], filters: list[str], found: list[str]
     ) -> None:
         assert [url.rpartition("/")[2] for url in urls(folder, capsys, *filters)] == found
+
+    def test_it_shows_the_method_and_what_is_somebodys(self, asked: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run("list", asked.path) == 0
+        rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+        found = sorted((row[1], row[-2], row[-1].rpartition("/")[2]) for row in rows)
+        assert found == [
+            ("GET", "anybody", "both"),
+            ("GET", "somebody", "both"),
+            *[("GET", "somebody", "mine")] * 2,
+            *[("POST", "anybody", "read")] * 2,
+        ]
+
+    def test_a_pattern_that_fits_no_url_is_wrong_usage(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run("list", folder, "--url", "/old") == 2
+        assert "it begins with a host" in capsys.readouterr().err
 
     def test_what_never_ends_has_no_number_in_json(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         fill(tmp_path, answer("http://a.example/"), ttl=0)
@@ -155,6 +204,40 @@ class TestGet:
         told = capsys.readouterr()
         assert told.err == "kreuz-sync cache: no answer is stored for http://b.example/none?token=REDACTED\n"
 
+    def test_what_one_user_was_answered_is_not_written_without_a_word(
+        self, asked: Folder, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert run("get", asked.path, asked.url("/mine")) == 1
+        told = capsys.readouterr()
+        assert told.out == ""
+        assert told.err.startswith(f"kreuz-sync cache: no answer is stored for {asked.url('/mine')} that was asked for")
+        assert told.err.endswith("without credentials: --with-credentials\n")
+
+    def test_it_is_where_that_is_said(self, asked: Folder, capfd: pytest.CaptureFixture[str]) -> None:
+        assert run("get", asked.path, asked.url("/both"), "--with-credentials") == 0
+        assert tuple(capfd.readouterr()) == ("for Bearer one", "")
+        assert run("get", asked.path, asked.url("/both")) == 0
+        assert tuple(capfd.readouterr()) == ("for None", "")
+
+    def test_of_several_the_newest_is_written(self, asked: Folder, capfd: pytest.CaptureFixture[str]) -> None:
+        assert run("get", asked.path, asked.url("/mine"), "--with-credentials") == 0
+        told = capfd.readouterr()
+        assert told.out == "for Bearer two"
+        assert told.err == f"kreuz-sync cache: 2 answers are stored for {asked.url('/mine')}: this is the newest\n"
+
+    def test_an_answer_to_post_is_found(self, asked: Folder, capfd: pytest.CaptureFixture[str]) -> None:
+        assert run("get", asked.path, asked.url("/read")) == 1
+        assert run("get", asked.path, asked.url("/read"), "--method", "POST") == 0
+        assert capfd.readouterr().out == "b"
+
+    @pytest.mark.parametrize(("token", "more", "code"), [("hush", [], 0), ("other", [], 1), ("REDACTED", [], 1)])
+    def test_a_secret_in_a_url_finds_its_own_answer_alone(
+        self, folder: Path, token: str, more: list[str], code: int
+    ) -> None:
+        assert run("get", folder, f"http://a.example/new?token={token}", "--out", folder / "body", *more) == code
+        if token == "REDACTED":  # as a listing shows it
+            assert run("get", folder, f"http://a.example/new?token={token}", "--with-credentials") == 0
+
     def test_what_is_no_url_is_wrong_usage(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert run("get", folder, "b.example/?token=hush") == 2
         told = capsys.readouterr().err
@@ -179,6 +262,14 @@ class TestDelete:
         assert run("delete", folder, "http://a.example/new?token=hush", "http://a.example/none") == 0
         assert capsys.readouterr().err == "1 answer deleted\n"
         assert urls(folder, capsys) == ["http://b.example/old"]
+
+    def test_another_secret_in_a_url_drops_nothing(self, folder: Path) -> None:
+        run("delete", folder, "http://a.example/new?token=other")
+        assert len(DiskStore(folder)) == 2
+
+    def test_a_url_as_it_is_listed_is_dropped(self, folder: Path) -> None:
+        run("delete", folder, "http://a.example/new?token=REDACTED")
+        assert len(DiskStore(folder)) == 1
 
     def test_what_fits_is_dropped(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert run("delete", folder, "--url", "b.example") == 0
@@ -227,6 +318,44 @@ class TestTakingAlong:
         assert run("import", tmp_path / "other", tmp_path / "file") == 0
         assert capsys.readouterr().err == "1 answer written\n1 answer added\n"
         assert urls(tmp_path / "other", capsys) == ["http://b.example/old"]
+
+    @pytest.mark.parametrize("name", ["new", "new/one", "empty"])
+    def test_a_folder_is_made_for_them(
+        self, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+    ) -> None:
+        (tmp_path / "empty").mkdir()
+        run("export", folder, tmp_path / "file", "--host", "b.example")
+        assert run("import", tmp_path / name, tmp_path / "file") == 0
+        capsys.readouterr()
+        assert urls(tmp_path / name, capsys) == ["http://b.example/old"]
+
+    @pytest.mark.parametrize("content", [None, b"something else"])
+    def test_none_is_made_for_a_file_that_cannot_be_read(self, tmp_path: Path, content: bytes | None) -> None:
+        if content is not None:
+            (tmp_path / "file").write_bytes(content)
+        assert run("import", tmp_path / "new", tmp_path / "file") in (1, 2)
+        assert not (tmp_path / "new").exists()
+
+    def test_a_folder_of_something_else_is_left_alone(
+        self, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        run("export", folder, tmp_path / "file")
+        (tmp_path / "other").mkdir()
+        (tmp_path / "other" / "mine").touch()
+        for other in (tmp_path / "other", tmp_path / "file"):
+            assert run("import", other, tmp_path / "file") == 2
+        assert "is no folder of a cache" in capsys.readouterr().err
+        assert [path.name for path in (tmp_path / "other").iterdir()] == ["mine"]
+
+    def test_what_only_the_origin_s_word_stores_goes_along(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        gone = answer("http://a.example/", status=404, Cache_Control="max-age=9")
+        fill(tmp_path / "one", gone, policy="rfc9111")
+        run("export", tmp_path / "one", tmp_path / "file")
+        assert run("import", tmp_path / "two", tmp_path / "file") == 0
+        capsys.readouterr()
+        assert urls(tmp_path / "two", capsys, "--status", "404") == ["http://a.example/"]
 
     def test_a_file_of_another_form_is_refused(
         self, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

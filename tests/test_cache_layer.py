@@ -679,6 +679,45 @@ class TestWhoAsks:
             session.cookies.set("visitor", "2", domain="127.0.0.1", path="/")
             assert not session.get(page).from_cache
 
+    def test_where_credentials_are_the_reason_the_answer_says_so(self, server):
+        """Who wonders why nothing is found again sees what `ignored_cookies` is for."""
+        url = server.route("/page", answer(fields=[*FRESH.items(), ("Set-Cookie", "visit=1; Path=/")]))
+        with caching(rfc()) as session:
+            told = []
+            for number in range(3):
+                session.cookies.set("visit", str(number), domain="127.0.0.1", path="/") if number else None
+                told.append(session.get(url).cache_status)
+            session.cookies.set("visit", "other", domain="127.0.0.1", path="/")
+            told.append(session.get(url, headers={"Authorization": "x"}).cache_status)
+        assert told == [
+            "kreuz; fwd=uri-miss; stored",
+            "kreuz; hit; ttl=59",  # whoever has the cookie that came with it
+            "kreuz; fwd=uri-miss; detail=cookies; stored",
+            "kreuz; fwd=uri-miss; detail=credentials; stored",
+        ]
+
+    def test_it_says_so_across_processes_if_one_had_no_cookies(self, server):
+        url, cache = server.route("/page", answer(fields=FRESH)), rfc()
+        with caching(cache) as session:
+            session.get(url)
+        with caching(rfc(store=cache.store, clock=cache.clock)) as other:
+            told = [other.get(url, headers={"Cookie": f"sid={number}"}).cache_status for number in (1, 2, 2)]
+            other.cookies.clear()
+            told.append(other.get(f"{url}?other", headers={"Cookie": "sid=1"}).cache_status)
+        assert told == [
+            *["kreuz; fwd=uri-miss; detail=cookies; stored"] * 2,
+            "kreuz; hit; ttl=59",
+            "kreuz; fwd=uri-miss; stored",
+        ]
+
+    def test_what_was_dropped_is_not_somebody_else_s(self, server):
+        url = server.route("/page", answer(fields=FRESH))
+        with caching(rfc()) as session:
+            for _ in range(2):
+                told = session.get(url, headers={"Authorization": "x"}).cache_status
+                session.cache.clear()
+        assert told == "kreuz; fwd=uri-miss; stored"
+
     def test_no_secret_is_readable_in_the_store(self, server, tmp_path):
         url = server.route("/page", answer(body="page", fields={**FRESH, "Vary": "X-API-Key"}))
         secrets = {"Authorization": "Bearer s3cr3t-a", "Cookie": "sid=s3cr3t-b", "X-API-Key": "s3cr3t-c"}
@@ -781,12 +820,39 @@ class TestNeverStored:
         with caching(ttl(store_if=lambda request, response: response.text != "1")) as session:
             assert [session.get(url).text for _ in range(3)] == ["1", "2", "2"]
 
-    def test_a_predicate_that_fails_is_its_authors_to_see(self, server):
+    def test_a_predicate_that_fails_is_no_trouble_of_the_call(self, server, caplog):
+        """Its author finds one warning, with the place, and another one when it fails again after it worked."""
+
+        def wanted(request, response):
+            if "bad" in response.headers:
+                raise ValueError("a s3cret")
+            return False
+
+        url, fine = server.route("/page", answer(body="page", fields={"bad": "1"})), server.route("/fine", answer())
+        with caching(ttl(store_if=wanted)) as session:
+            for stream in (False, True, False):
+                answer_ = session.get(url, stream=stream)
+                assert (answer_.text, answer_.cache_status) == ("page", "kreuz; fwd=uri-miss")
+            assert len(session.cache) == 0
+            session.get(fine)
+            session.get(url)
+        assert [record.event for record in caplog.records] == ["function_failure"] * 2
+        assert "store_if raised ValueError in" in caplog.text
+        assert "s3cret" not in caplog.text
+
+    def test_a_body_that_breaks_off_while_a_predicate_reads_it_is_the_callers(self, server):
+        url = server.route("/page", cut(b"x" * 100, 10))
+        with caching(ttl(store_if=lambda request, response: response.content)) as session:
+            with pytest.raises(DataLoss):
+                session.get(url, stream=True)
+
+    def test_a_predicate_that_is_interrupted_ends_the_call(self, server):
+        def interrupted(request, response):
+            raise KeyboardInterrupt
+
         url = server.route("/page", answer())
-        with caching(ttl(store_if=lambda request, response: 1 / 0)) as session:
-            for stream in (False, True):
-                with pytest.raises(ZeroDivisionError):
-                    session.get(url, stream=stream)
+        with caching(ttl(store_if=interrupted)) as session, pytest.raises(KeyboardInterrupt):
+            session.get(url)
 
 
 class TestRedirects:

@@ -27,7 +27,7 @@ from kreuz_sync.cache.migrate import from_cachecontrol, from_requests_cache
 from kreuz_sync.cache.newcomer import Migrated
 from kreuz_sync.cache.unpacking import NotPlain, plain_pickle, unpack
 
-from .cache_sessions import rfc, ttl
+from .cache_sessions import caching, rfc, ttl
 from .loopback import Server, answer
 
 CREATED = "2027-01-15T07:59:00+00:00"  # a minute before the time of `ttl()` and `rfc()`
@@ -161,6 +161,7 @@ class TestRequestsCache:
             (row(headers={"ETag": "x\r\ny: z"}), "unreadable"),
             (row(request=asked_with("no URL")), "unreadable"),
             (row(created_at="then"), "unreadable"),
+            (row(created_at="0001-01-01T00:00:00+14:00"), "unreadable"),
         ],
     )
     def test_what_may_not_be_stored_is_left(self, tmp_path: Path, found: dict[str, Any], reason: str) -> None:
@@ -198,9 +199,35 @@ class TestRequestsCache:
         assert from_requests_cache(database(tmp_path / "x", *rows), ttl()) == 1
 
     def test_what_was_skipped_is_told(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-        with caplog.at_level(logging.WARNING, "kreuz_sync"):
+        """It is what the call gives back, too: no trouble."""
+        with caplog.at_level(logging.INFO, "kreuz_sync"):
             from_requests_cache(database(tmp_path / "x", "{"), ttl())
-        assert "0 answers stored; skipped: 1 unreadable" in caplog.text
+        (record,) = caplog.records
+        assert (record.levelname, record.event) == ("INFO", "migration_skipped")
+        assert "0 answers stored; skipped: 1 unreadable" in record.getMessage()
+
+    def test_an_answer_that_is_there_twice_counts_once(self, tmp_path: Path) -> None:
+        """requests-cache keeps what a redirect leads to by itself, and behind the redirect."""
+        moved = row("http://a.example/old", status_code=301, headers={"Location": "/page"}, _content=b"")
+        later = row(created_at="2027-01-15T07:59:30+00:00")
+        rows = [row(), {**row(), "history": [moved]}, later]
+        cache = ttl()
+        done = from_requests_cache(database(tmp_path / "x", *(pickle.dumps(one) for one in rows)), cache)
+        assert (done, len(cache), done.skipped) == (2, 2, {})
+        (entry,) = cache.entries(url=URL)
+        assert entry.ttl == 29.5
+
+    def test_a_folder_or_a_name_without_its_ending_is_told(self, tmp_path: Path) -> None:
+        with pytest.raises(IsADirectoryError, match="is a folder: a SQLite file of requests-cache is wanted"):
+            from_requests_cache(tmp_path, ttl())
+        database(tmp_path / "x.sqlite")
+        with pytest.raises(FileNotFoundError, match=r"x is not there, but .*x.sqlite is"):
+            from_requests_cache(tmp_path / "x", ttl())
+
+    @pytest.mark.parametrize("cache", ["answers", Path("answers"), None])
+    def test_what_is_no_cache_is_an_error(self, tmp_path: Path, cache: Any) -> None:
+        with pytest.raises(TypeError, match="cache=.*: a Cache is wanted"):
+            from_requests_cache(database(tmp_path / "x", in_json(row())), cache)
 
     def test_a_file_of_another_kind_is_an_error(self, tmp_path: Path) -> None:
         (tmp_path / "x").write_bytes(b"something else" * 100)
@@ -211,6 +238,57 @@ class TestRequestsCache:
         with pytest.raises(FileNotFoundError):
             from_requests_cache(tmp_path / "x", ttl())
         assert not list(tmp_path.iterdir())
+
+
+def posted(body: bytes | None, **fields: str) -> dict[str, Any]:
+    """A row for the answer to a POST."""
+    request = asked_with(Content_Length=str(len(body or b"")), **fields)
+    return row(request={**request, "method": "POST", "body": body})
+
+
+class TestPosts:
+    """Answers to POST are taken by a cache that keeps them."""
+
+    @pytest.mark.parametrize("body", [b'{"a": 1}', b"\0\xff", None])
+    @pytest.mark.parametrize("form", ["pickle", "json"])
+    def test_they_are_found_by_the_same_post(
+        self, tmp_path: Path, server: Server, body: bytes | None, form: str
+    ) -> None:
+        url, found = server.url("/page"), posted(body, Content_Type="application/json")
+        found["request"]["url"] = url
+        if form == "json" and body is not None:
+            found["request"]["body"] = base64.b64encode(body).decode()
+        cache = ttl(600, post=True)
+        path = database(tmp_path / "x", in_json(found) if form == "json" else pickle.dumps(found))
+        assert from_requests_cache(path, cache) == 1
+        with caching(cache) as session:
+            fields = {"Content-Type": "application/json"}
+            assert session.post(url, data=body, headers=fields).text == "hello"
+            assert session.post(url, data=b"other", headers=fields).status_code == 404
+
+    @pytest.mark.parametrize(
+        "found",
+        [
+            posted(b'{"token": "REDACTED"}'),
+            posted(b"--x--", Content_Type="multipart/form-data; boundary=x"),
+            row(request={**asked_with(Content_Length="9"), "method": "POST", "body": b"a"}),
+        ],
+        ids=["a secret was left out", "files", "shorter"],
+    )
+    def test_one_that_no_program_sends_again_is_left(self, tmp_path: Path, found: dict[str, Any]) -> None:
+        done = from_requests_cache(database(tmp_path / "x", pickle.dumps(found)), ttl(post=True))
+        assert done.skipped == {"not to be stored (a body that was changed, or is never the same)": 1}
+
+    def test_a_body_that_is_no_text_of_base64_is_unreadable(self, tmp_path: Path) -> None:
+        found = posted(b"a")
+        found["request"]["body"] = "?"
+        assert from_requests_cache(database(tmp_path / "x", in_json(found)), ttl(post=True)).skipped == {
+            "unreadable": 1
+        }
+
+    def test_one_with_credentials_is_left(self, tmp_path: Path) -> None:
+        path = database(tmp_path / "x", pickle.dumps(posted(b"a", Authorization="REDACTED")))
+        assert from_requests_cache(path, ttl(post=True)).skipped == {CREDENTIALS: 1}
 
 
 class TestTrust:
@@ -239,6 +317,8 @@ def packed(value: Any) -> bytes:
         return {None: b"\xc0", False: b"\xc2", True: b"\xc3"}[value]
     if isinstance(value, int):
         return bytes([value]) if value < 128 else b"\xcd" + struct.pack(">H", value)
+    if isinstance(value, float):
+        return b"\xcb" + struct.pack(">d", value)
     if isinstance(value, bytes):
         return b"\xc4" + bytes([len(value)]) + value
     if isinstance(value, str):
@@ -285,6 +365,46 @@ class TestCacheControl:
         assert "anonymous=True" in str(from_cachecontrol(folder, ttl(), urls=[URL]))
         assert from_cachecontrol(folder, ttl(), urls=[URL], anonymous=True) == 1
 
+    @pytest.mark.parametrize(
+        "written",
+        [
+            {"cache-control": "public", "expires": "x", "Warning": "110 - Automatically cached for 1 day, 0:00:00."},
+            {"cache-control": "public", "expires": "x", "Warning": '110 - "Response is Stale"'},
+            {"Cache-Control": "public, max-age=9", "Warning": '113 - "Heuristic Expiration"'},
+            {"cache-control": "public, max-age=9"},  # a heuristic without a Warning
+            {"Cache-Control": "public, max-age=9", "Set-Cookie": "sid=1"},
+            {"Cache-Control": "private, s-maxage=9"},
+            {"Expires": "Fri, 15 Jan 2027 09:00:00 GMT"},
+        ],
+        ids=["ExpiresAfter", "OneDayCache", "113", "no Warning", "cookie", "private", "LastModified"],
+    )
+    def test_what_only_a_heuristic_calls_public_may_be_somebody_s(
+        self, tmp_path: Path, written: dict[str, str]
+    ) -> None:
+        folder, cache = control(tmp_path, headers={"Date": "Fri, 15 Jan 2027 07:59:00 GMT", **written}), ttl()
+        done = from_cachecontrol(folder, cache, urls=[URL])
+        assert (done, list(done.skipped), len(cache)) == (
+            *(0, ["perhaps asked for with credentials (anonymous=True if none was)"], 0),
+        )
+        assert from_cachecontrol(folder, cache, urls=[URL], anonymous=True) == 1
+
+    @pytest.mark.parametrize("said", ["public, max-age=9", "s-maxage=9", "PUBLIC"])
+    def test_what_the_origin_calls_public_is_everybody_s(self, tmp_path: Path, said: str) -> None:
+        folder = control(tmp_path, headers={"Cache-Control": said})
+        assert from_cachecontrol(folder, ttl(), urls=[URL]) == 1
+
+    def test_what_a_heuristic_wrote_is_not_the_origin_s_word(self, tmp_path: Path) -> None:
+        """By RFC 9111, nothing allows to store this."""
+        written = {"cache-control": "public", "expires": "Fri, 22 Jan 2027 07:59:00 GMT", "Warning": "110 - x"}
+        folder, cache = control(tmp_path, headers=written), rfc()
+        done = from_cachecontrol(folder, cache, urls=[URL], anonymous=True)
+        assert done.skipped == {"not to be stored (freshness)": 1}
+        kept = ttl()
+        from_cachecontrol(folder, kept, urls=[URL], anonymous=True)
+        found = kept.get(URL)
+        assert found is not None
+        assert not {"Cache-Control", "Expires", "Warning"} & set(found.headers)
+
     def test_what_varied_by_a_cookie_is_left(self, tmp_path: Path) -> None:
         fields = {"Vary": "Cookie", "Cache-Control": "public, max-age=9"}
         folder = control(tmp_path, vary={"Cookie": "sid=1"}, headers=fields)
@@ -293,6 +413,12 @@ class TestCacheControl:
     def test_a_body_that_is_cut_short_is_left(self, tmp_path: Path) -> None:
         folder = control(tmp_path, headers={"Content-Length": "6"})
         assert from_cachecontrol(folder, ttl(), urls=[URL], anonymous=True).skipped == {"unreadable": 1}
+
+    @pytest.mark.parametrize("status", [float("inf"), float("nan"), -1, 10**6])
+    def test_a_status_that_is_none_is_unreadable(self, tmp_path: Path, status: float) -> None:
+        folder = control(tmp_path, status=float(status))
+        assert int(migrated := from_cachecontrol(folder, ttl(), urls=[URL])) == 0
+        assert migrated.skipped
 
     @pytest.mark.parametrize("data", [b"cc=0,\x80\x04N.", b"cc=4,", b"cc=4,\x80", b"", b"cc=4,\x81\xa8response\xc0"])
     def test_a_damaged_file_is_skipped(self, tmp_path: Path, data: bytes) -> None:
@@ -374,6 +500,18 @@ class TestFilesOfTheOthers:
         assert (done, done.skipped) == (1, {CREDENTIALS: 1})
         assert _content(cache, page) == b"hello " * 50
 
+    def test_what_requests_cache_keeps_of_a_post_is_found(self, tmp_path: Path, server: Server) -> None:
+        theirs = pytest.importorskip("requests_cache")
+        url = server.route("/read", answer(body="read"))
+        with theirs.CachedSession(str(tmp_path / "x"), allowable_methods=["POST"]) as session:
+            session.post(url, json={"a": 1, "b": [2]})
+            session.post(url, data={"c": "3"})
+        cache = Cache(MemoryStore(), post=True)
+        assert from_requests_cache(tmp_path / "x.sqlite", cache) == 2
+        with caching(cache) as new:
+            assert new.post(url, json={"a": 1, "b": [2]}).from_cache
+            assert new.post(url, data={"c": "3"}).from_cache
+
     @pytest.mark.parametrize("kind", ["FileCache", "SeparateBodyFileCache"])
     def test_cachecontrol(self, tmp_path: Path, page: str, kind: str) -> None:
         pytest.importorskip("filelock")
@@ -384,3 +522,20 @@ class TestFilesOfTheOthers:
         cache = Cache(MemoryStore())
         assert from_cachecontrol(tmp_path, cache, urls=[page + "?b=2&a=%7e"], anonymous=True) == 1
         assert _content(cache, page + "?b=2&a=%7e") == b"hello " * 50
+
+    @pytest.mark.parametrize("name", ["ExpiresAfter", "OneDayCache", "LastModified"])
+    def test_no_heuristic_of_cachecontrol_makes_somebody_s_answer_everybody_s(
+        self, tmp_path: Path, server: Server, name: str
+    ) -> None:
+        pytest.importorskip("filelock")
+        theirs = pytest.importorskip("cachecontrol")
+        caches, heuristics = pytest.importorskip("cachecontrol.caches"), pytest.importorskip("cachecontrol.heuristics")
+        now = time.time()
+        fields = {"Date": imf_fixdate(now), "Last-Modified": imf_fixdate(now - 1e6)}
+        mine = server.route("/mine", answer(body="mine", fields=fields))
+        heuristic = getattr(heuristics, name)(**({"days": 1} if name == "ExpiresAfter" else {}))
+        with theirs.CacheControl(requests.Session(), caches.FileCache(str(tmp_path)), heuristic=heuristic) as session:
+            session.get(mine, headers={"Authorization": "Bearer x"})
+        cache = Cache(MemoryStore())
+        done = from_cachecontrol(tmp_path, cache, urls=[mine])
+        assert (done, sum(done.skipped.values()), len(cache)) == (0, 1, 0)

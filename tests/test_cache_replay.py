@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from requests.structures import CaseInsensitiveDict
 
 from kreuz_sync import BodyTooLarge, Cache, DiskStore, MemoryStore, Response
-from kreuz_sync.cache import replay
 
 from .cache_sessions import FRESH, caching, rfc
 from .fakes import ScriptedAdapter
@@ -122,7 +121,7 @@ class TestRaw:
 
     def test_it_is_iterable_and_seen_as_a_file(self, session, server):
         url = server.route("/rows", answer(body=b"1\n2\n", fields=FRESH))
-        _, second = twice(session, url)
+        _, second = twice(session, url, stream=True)
         raw = second.raw
         assert isinstance(raw, urllib3.HTTPResponse)
         assert (raw.status, raw.reason, raw.version, raw.readable(), raw.tell()) == (200, "OK", 11, True, 0)
@@ -298,17 +297,6 @@ class TestDamage:
                 response.content  # noqa: B018
             assert told.value.tag == "data_loss"
             assert not session.get(stored).from_cache
-
-
-class TestBodyFile:
-    def test_a_file_that_ends_too_soon_is_an_error_of_the_system(self):
-        file = replay.BodyFile(io.BytesIO(b"12"), 0, 5)
-        with pytest.raises(OSError, match="shorter"):
-            file.read()
-
-    def test_it_ends_where_its_part_ends(self):
-        file = replay.BodyFile(io.BytesIO(b"0123456789"), 3, 4)
-        assert (file.read(2), file.read(), file.read(1), file.closed) == (b"34", b"56", b"", True)
 
 
 NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9-]{0,12}", fullmatch=True).filter(lambda name: name.lower() not in RESERVED)

@@ -501,16 +501,17 @@ class TestOpenToAll:
     @pytest.mark.parametrize(
         ("held", "is_open"),
         [
-            (cached("max-age=60"), True),
-            (entry(("Expires", date(60))), True),
-            (cached("max-age=60, private"), False),
-            (cached("max-age=60", ("Set-Cookie", "a=b")), False),
+            (cached("public, max-age=60"), True),
+            (entry(("Expires", date(60)), ("Cache-Control", "public")), True),
+            (cached("max-age=60"), False),
+            (cached("public, max-age=60, private"), False),
+            (cached("public, max-age=60", ("Set-Cookie", "a=b")), False),
             (cached("public"), False),
             (entry(("Last-Modified", date(-1000))), False),
-            (cached("max-age=60", policy=TTL), False),
+            (cached("public, max-age=60", policy=TTL), False),
         ],
     )
-    def test_only_with_a_lifetime_and_without_a_word_against_it(self, held, is_open):
+    def test_only_where_it_is_called_public_with_a_lifetime(self, held, is_open):
         assert held.open_to_all is is_open
 
 

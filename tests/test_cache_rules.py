@@ -58,14 +58,19 @@ class TestCredentials:
         assert [site.get(fields=fields).body for fields in asked] == [b"sid=A", b"sid=B", b"nobody"] * 2
         assert len(site.sent) == 3
 
-    def test_what_nobody_in_particular_got_answers_who_shows_a_cookie_if_the_origin_gave_it_a_lifetime(self):
-        """It would have said `Vary: Cookie` or `private` otherwise."""
-        site = Site(always(Cache_Control="max-age=60"))
+    def test_what_nobody_in_particular_got_answers_who_shows_a_cookie_if_the_origin_calls_it_public(self):
+        site = Site(always(Cache_Control="public, max-age=60"))
         site.get()
         assert isinstance(site.get(fields={"Cookie": "a=b"}).said, Hit)
 
+    def test_and_only_then(self):
+        """Before a login the page may be another one than after it."""
+        site = Site(always(Cache_Control="max-age=60"))
+        site.get()
+        assert not isinstance(site.get(fields={"Cookie": "a=b"}).said, Hit)
+
     def test_but_under_a_fixed_time_it_does_not(self):
-        site = Site(always(Cache_Control="max-age=60"), TTL)
+        site = Site(always(Cache_Control="public, max-age=60"), TTL)
         site.get()
         site.get(fields={"Cookie": "a=b"})
         assert len(site.sent) == 2

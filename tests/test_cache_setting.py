@@ -88,6 +88,7 @@ class TestWhere:
             Session(layers=[], cache=tmp_path)
 
 
+ONLY_STORED = {"Cache-Control": "only-if-cached"}
 FLAGS = ("always_revalidate", "offline", "post", "collapse")
 LISTS = ("ignored_parameters", "identity_fields", "ignored_cookies")
 
@@ -100,11 +101,8 @@ class TestBadInput:
         [
             *((name, value) for name in ("ttl", "stale_if_error") for value in ("1", True, [], object())),
             *((name, value) for name in ("max_entries", "max_bytes", "max_entry_size") for value in ("1", 1.5, True)),
-            *(
-                (name, value)
-                for name in ("always_revalidate", "offline", "post", "collapse")
-                for value in (1, "yes", None)
-            ),
+            *((name, value) for name in ("always_revalidate", "offline", "post") for value in (1, "yes", None)),
+            *(("collapse", value) for value in (1, None, ["processes"])),
             *((name, value) for name in ("store_if", "key") for value in ("text", 1)),
             *(
                 (name, value)
@@ -126,6 +124,12 @@ class TestBadInput:
             *((name, value) for name in ("ttl", "stale_if_error") for value in (-1, float("inf"), float("nan"))),
             *((name, -1) for name in ("max_entries", "max_bytes", "max_entry_size")),
             ("policy", "lru"),
+            *(("ignored_parameters", [name]) for name in ("?utm_*", "utm=*", "a&b")),
+            *(("ignored_cookies", [name]) for name in ("sid=*", "a;b")),
+            *(("identity_fields", [name]) for name in ("X-*", "X-Customer:", "X Customer")),
+            *(("ttl_by_url", {pattern: 1}) for pattern in ("/count*", "https:///a", "example.com?a=*")),
+            ("collapse", "yes"),
+            ("collapse", "processes"),
             ("ttl_by_url", {"a": -1}),
             ("ignored_parameters", [""]),
         ],
@@ -379,8 +383,9 @@ class TestLooking:
         (entry,) = cache
         for what in (url, entry):
             assert (cache.get(what).text, cache.get(what).from_cache) == ("text", True)
+            assert cache.get(what).cache_status == "kreuz; hit; ttl=59"
         cache.clock.advance(1000)
-        assert cache.get(url).text == "text"
+        assert (cache.get(url).text, cache.get(url).cache_status) == ("text", "kreuz; hit; ttl=-940")
         assert url in cache
         assert len(server.requests) == 1
 
@@ -407,6 +412,26 @@ class TestLooking:
         assert cache.statistics.hit_rate == 0.5
         cache.reset_statistics()
         assert (cache.statistics, cache.statistics.hit_rate) == (Statistics(), 0.0)
+
+    def test_what_is_no_filter_is_told_in_the_words_of_the_caller(self, cache, tmp_path):
+        actions = [
+            lambda: cache.entries(where="/a"),
+            lambda: cache.delete(where="/a"),
+            lambda: cache.update_ttl(5, where="/a"),
+            lambda: cache.export(tmp_path / "x.zip", where="/a"),
+        ]
+        for action in actions:
+            with pytest.raises(TypeError, match="^where='/a': one of url, host, status"):
+                action()
+        with pytest.raises(ValueError, match=r"^url: '/a\*' is no pattern of any URL: it begins with a host: '\*/a\*'"):
+            cache.entries("/a*")
+        with pytest.raises(TypeError, match="delete: 5: the text of a URL is wanted"):
+            cache.delete(5)
+
+    def test_a_pattern_may_come_first(self, session, cache, site, tmp_path):
+        fetch(session, site)
+        assert len(list(cache.entries("*/a"))) == cache.update_ttl(5, "*/a") == 2
+        assert cache.export(tmp_path / "x.zip", "*/a") == 2
 
     def test_trouble_of_the_store_is_told_here(self):
         cache = ttl(store=WatchedStore(locked()))
@@ -526,6 +551,32 @@ class TestTakingAlong:
     def test_a_part_can_be_taken(self, session, cache, site, tmp_path):
         fetch(session, site)
         assert cache.export(tmp_path / "pages.zip", host="127.0.0.2") == 1
+        assert cache.export(tmp_path / "pages.zip", site[0]) == 1
+
+    def test_what_came_later_stays(self, session, cache, site, server, tmp_path):
+        """Taking the same along twice adds nothing, and an old file makes nothing old."""
+        fetch(session, site[:2])
+        file = tmp_path / "pages.zip"
+        cache.export(file)
+        assert cache.load(file) == 0
+        cache.clock.advance(10)
+        server.route("/a", answer(body="new"))
+        session.get(site[0], headers={"Cache-Control": "no-cache"})
+        cache.delete(site[1])
+        assert cache.load(file) == 1
+        assert [session.get(url, headers=ONLY_STORED).text[:3] for url in site[:2]] == ["new", "bbb"]
+
+    def test_nor_does_an_old_answer_push_out_newer_variants(self, session, cache, server, tmp_path):
+        url = server.route("/page", answer(body="old"))
+        session.get(url)
+        file = tmp_path / "pages.zip"
+        cache.export(file)
+        cache.clear()
+        cache.clock.advance(10)
+        server.route("/page", lambda request: answer(body=request.fields["Accept"], fields={"Vary": "Accept"}))
+        for kind in ("a/a", "b/b"):
+            session.get(url, headers={"Accept": kind})
+        assert (cache.load(file), len(cache)) == (0, 2)
 
     def test_what_was_there_stays_until_the_new_file_is_whole(self, tmp_path):
         (tmp_path / "pages.zip").write_bytes(b"before")
@@ -533,6 +584,10 @@ class TestTakingAlong:
         with pytest.raises(StoreTrouble):
             cache.export(tmp_path / "pages.zip")
         assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("pages.zip", b"before")]
+
+    def test_a_file_in_a_folder_that_is_not_there_is_told_by_its_name(self, cache, tmp_path):
+        with pytest.raises(FileNotFoundError, match=r"no/pages\.zip'$"):
+            cache.export(tmp_path / "no" / "pages.zip")
 
     @pytest.mark.parametrize("head", [None, {}, {"format": "kreuz-sync cache", "version": 2}, []])
     def test_another_file_is_refused(self, tmp_path, head):

@@ -304,6 +304,7 @@ class TestCost:
 
     @pytest.mark.parametrize("full", [False, True])
     @pytest.mark.parametrize("body", [SMALL, MIDDLE])
+    @pytest.mark.slow
     def test_a_write_takes_as_many_statements_however_much_is_there(
         self, tmp_path: Path, full: bool, body: bytes
     ) -> None:
@@ -525,6 +526,7 @@ class TestMemoryTier:
             record = store.read("key")
             assert record is None or record.head == b"new"
 
+    @pytest.mark.slow
     def test_that_there_is_none_is_remembered_until_somebody_writes_one(
         self, store: DiskStore, other: DiskStore
     ) -> None:
@@ -603,6 +605,7 @@ class TestHandles:
     """Threads come and go; files do not stay open for them."""
 
     @needs_proc
+    @pytest.mark.slow
     def test_threads_that_ended_leave_nothing_open(self, folder: Path) -> None:
         before = open_files()
         store = DiskStore(folder)
@@ -621,6 +624,7 @@ class TestHandles:
         assert open_files() == before
 
     @needs_proc
+    @pytest.mark.slow
     def test_many_threads_at_once_leave_nothing_open_either(self, folder: Path) -> None:
         before = open_files()
         store = DiskStore(folder, memory=0, lock_wait=20)

@@ -84,6 +84,34 @@ class TestUnusableFolder:
         store._look_at = 0.0
         assert store.read("b") is None
 
+    def test_one_that_is_made_anew_has_another_secret_and_says_so(self, folder: Path, store: DiskStore) -> None:
+        """Keys that were made with the last one lead nowhere now."""
+        before = store.secret()
+        fill(store, "a")
+        assert store.renewals == 0
+        shutil.rmtree(folder)
+        store._look_at = 0.0
+        assert store.renewals == 1
+        assert store.secret() != before
+        fill(store, "b")
+        assert store.renewals == 1
+
+    @posix
+    @pytest.mark.parametrize("kind", ["pipe", "link", "short"])
+    def test_what_somebody_laid_in_the_secret_s_place_is_replaced(self, folder: Path, kind: str) -> None:
+        folder.mkdir()
+        path = folder / "cache.db-secret"
+        if kind == "pipe":
+            os.mkfifo(path)
+        elif kind == "link":
+            (folder / "elsewhere").write_bytes(b"x" * 32)
+            path.symlink_to(folder / "elsewhere")
+        else:
+            path.write_bytes(b"x" * 5)
+        with closing(DiskStore(folder)) as one, closing(DiskStore(folder)) as other:
+            assert one.secret() == other.secret() == path.read_bytes() != b"x" * 32
+        assert not path.is_symlink()
+
     @posix
     def test_a_folder_that_may_not_be_written_to(self) -> None:
         """Root may write everywhere, so that another user tries."""
@@ -153,6 +181,7 @@ for store in (used, kept):
         assert "trouble" in lines
 
     @posix
+    @pytest.mark.slow
     def test_the_disk_is_full(self, folder: Path) -> None:
         """A file that may not grow further stands for it: a body, the database's log, the database."""
         code = """
@@ -421,6 +450,7 @@ class TestDamagedDatabase:
         assert content(store.read("key")) == b"x" * 10
 
     @pytest.mark.parametrize("seed", range(40))
+    @pytest.mark.slow
     def test_a_record_is_whole_or_absent_whatever_was_overwritten(self, folder: Path, seed: int) -> None:
         """Some bytes anywhere in the database, or its end cut off."""
         draw = random.Random(seed)

@@ -67,6 +67,7 @@ def tell(partner: subprocess.Popen[str], line: str) -> None:
 class TestSeveralProcesses:
     """They see each other's records, and no write of one is lost to another."""
 
+    @pytest.mark.slow
     def test_all_may_open_a_new_folder_at_once(self, folder: Path) -> None:
         code = """
 import sys
@@ -121,6 +122,7 @@ store.close()
             assert len(store) == len(list(store.keys())) == 50
             assert len(body_files(folder)) == len({key for key in store.keys() if key.endswith("0")})
 
+    @pytest.mark.slow
     def test_they_have_one_secret(self, folder: Path) -> None:
         """Whoever asks first makes it, and of several at once one."""
         code = """
@@ -220,6 +222,32 @@ store.close()
 """
         assert run_python(code, folder).strip() == "22"
 
+    def test_a_fork_while_the_store_is_first_used_waits_for_what_is_imported(self, folder: Path) -> None:
+        """A child has no thread that would end the import, and would wait for it."""
+        code = """
+import importlib.machinery, os, signal, sys, threading, time, warnings
+from kreuz_sync.cache.disk import DiskStore
+warnings.simplefilter("ignore", DeprecationWarning)  # that a process with threads forks
+store, begun, execute = DiskStore(sys.argv[1]), threading.Event(), importlib.machinery.SourceFileLoader.exec_module
+def slowly(self, module):
+    if module.__name__.endswith("folder.opening"):
+        begun.set()
+        time.sleep(0.3)
+    return execute(self, module)
+importlib.machinery.SourceFileLoader.exec_module = slowly
+thread = threading.Thread(target=lambda: len(store))
+thread.start()
+begun.wait()
+child = os.fork()
+if not child:
+    signal.alarm(20)
+    os._exit(len(store))
+print(os.waitpid(child, 0)[1])
+thread.join()
+store.close()
+"""
+        assert run_python(code, folder).strip() == "0"
+
     def test_a_child_of_a_fork_in_the_middle_of_a_change_has_no_cache(self, folder: Path) -> None:
         """What it inherited of SQLite cannot be used, nor given up. The parent goes on."""
         code = """
@@ -287,6 +315,7 @@ while True:
 class TestKilled:
     """kill -9 at any moment loses at most the record that was being written."""
 
+    @pytest.mark.slow
     def test_whatever_was_killed_every_record_is_whole_or_absent(self, folder: Path) -> None:
         """Seven times four writers, killed in the middle; the folder opens each time, and its counters are right."""
         draw = random.Random(1)

@@ -63,6 +63,7 @@ def one_call(session, url, chance):
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.slow
 def test_every_answer_is_the_right_one_and_nothing_is_left(server, tmp_path):
     server.route("/p/*", page)
     cache = Cache(tmp_path / "pages", policy="rfc9111", max_entries=20)

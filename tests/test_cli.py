@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from kreuz_sync.cli import arguments as reading
 from kreuz_sync.cli import command as cli
 from kreuz_sync.cli import inputs, job
 from kreuz_sync.cli.saving import INDEX
+from kreuz_sync.ssrf import AddressGuard
 from kreuz_sync.version import __version__
 
 from .loopback import Server, answer, cut, redirect, sequence, silent
@@ -300,6 +302,7 @@ class TestFetch:
             ("ftp://a.test/", "only http:// and https://"),
         ],
     )
+    @pytest.mark.slow
     def test_what_is_no_url_says_what_is_missing(self, url: str, hint: str) -> None:
         """In its line, and at the end of the run."""
         ran = command("fetch", url)
@@ -320,6 +323,24 @@ class TestFetch:
         url = site.route("/old", redirect("/page"))
         (line,) = command("fetch", "--delay", "0", url).lines
         assert (line["final_url"], line["attempts"]) == (site.url("/page"), 2)
+
+    def test_private_addresses_may_be_asked_for_and_redirect_among_themselves(self, site: Server) -> None:
+        url = site.route("/old", redirect(site.url("/page", host="127.0.0.2")))
+        assert command("fetch", "--delay", "0", url).lines[0]["status"] == 200
+
+    @pytest.mark.parametrize("allowed", [False, True])
+    def test_a_public_page_leads_to_none_unless_that_is_allowed(
+        self, site: Server, allowed: bool, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """All hosts of a test are private, so 127.0.0.1 is made public."""
+        monkeypatch.setattr(cli, "AddressGuard", partial(AddressGuard, private=["127.0.0.2"]))
+        url = site.route("/old", redirect(site.url("/page", host="127.0.0.2")))
+        code = cli.main(["fetch", "--delay", "0", *(["--allow-private"] if allowed else []), url])
+        told = capfd.readouterr()
+        line = json.loads(told.out)
+        assert (code, line["tag"]) == ((0, None) if allowed else (1, "address_blocked"))
+        assert [one.path for one in site.requests] == ["/old", "/page"][: 1 + allowed]
+        assert ("--allow-private" in told.err) is not allowed
 
     def test_a_body_that_is_too_large(self, site: Server) -> None:
         (line,) = command("fetch", "--max-body", "5", site.url("/page")).lines
@@ -454,7 +475,7 @@ class TestFolder:
     def test_a_second_run_adds_to_the_index(self, site: Server, tmp_path: Path) -> None:
         """It fetches what is there already, too."""
         for _ in range(2):
-            command("fetch", "--delay", "0", "--out", str(tmp_path), site.url("/page"), site.url("/page"))
+            command("fetch", "--delay", "0", "--out", str(tmp_path), site.url("/page"), site.url("/page?2"))
         assert len(site.requests) == len((tmp_path / INDEX).read_text().splitlines()) == 4
 
 
@@ -520,6 +541,7 @@ def on_terminal(*arguments: str) -> str:
 class TestSecrets:
     """Credentials of the command line and of URLs appear in nothing that is written."""
 
+    @pytest.mark.slow
     def test_they_are_sent_and_not_shown(self, site: Server, tmp_path: Path) -> None:
         host = site.url("").removeprefix("http://")
         urls = [
@@ -551,6 +573,7 @@ class TestInterrupt:
     """Ctrl-C, and SIGTERM."""
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    @pytest.mark.slow
     def test_files_that_are_there_are_whole(self, site: Server, tmp_path: Path, number: int) -> None:
         """Some pages are done, one never answers, the others wait for their turn, which is far off."""
         size = 3_000_000

@@ -110,6 +110,7 @@ class TestServersThatNeverEnd:
 
     @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
     @pytest.mark.parametrize("place", STUCK)
+    @pytest.mark.slow
     def test_the_call_ends_at_its_deadline(self, session, server, place, stream):
         url = server.route("/stuck", STUCK[place])
         with pytest.raises(DeadlineExceeded) as caught:
@@ -119,6 +120,7 @@ class TestServersThatNeverEnd:
         assert session.get(server.url("/")).text == "ok"
 
     @pytest.mark.parametrize("place", STUCK)
+    @pytest.mark.slow
     def test_a_kept_connection_is_ended_too(self, session, server, place):
         session.get(server.url("/"))
         with pytest.raises(DeadlineExceeded):
@@ -128,6 +130,7 @@ class TestServersThatNeverEnd:
         assert server.accepted == 2
 
     @pytest.mark.parametrize("place", STUCK)
+    @pytest.mark.slow
     def test_over_tls_too(self, session, tls_server, authority, place):
         url = tls_server.route("/stuck", STUCK[place])
         session.verify = authority.bundle
@@ -200,6 +203,7 @@ class TestAdaptersOfOthers:
 
     @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
     @pytest.mark.parametrize("place", IN_THE_BODY)
+    @pytest.mark.slow
     def test_a_body_without_end_is_ended(self, session, server, place, stream):
         with pytest.raises(DeadlineExceeded):
             read(session, server.route("/stuck", IN_THE_BODY[place]), deadline=SOON_S, stream=stream)
@@ -233,6 +237,7 @@ class TestStreams:
             list(pieces)
 
     @pytest.mark.parametrize("how", ["read", "close", "forget"])
+    @pytest.mark.slow
     def test_the_watch_ends_with_the_response(self, session, server, how):
         response = session.get(server.route("/", answer(body=b"x" * 100)), stream=True, deadline=LATER_S)
         exchange = response.exchange

@@ -127,6 +127,7 @@ class TestRun:
     """The whole of it, in this process."""
 
     @pytest.mark.parametrize("addresses", [ADDRESSES, ONE_ADDRESS])
+    @pytest.mark.slow
     def test_it_goes_as_it_should(self, addresses: tuple[tuple[str, ...], ...], tmp_path: Path) -> None:
         told = io.StringIO()
         assert demo.run(OPTIONS, [Folder(tmp_path)], told, addresses) == 0
@@ -161,6 +162,7 @@ class TestRun:
 class TestCommand:
     """`kreuz-sync demo`."""
 
+    @pytest.mark.slow
     def test_it_needs_nothing(self) -> None:
         ran = command("demo")
         assert ran.code == 0

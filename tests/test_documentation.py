@@ -110,7 +110,7 @@ def port() -> Iterator[int]:
 
 @pytest.fixture
 def example_hosts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """No network; and a folder to write into."""
+    """No network; a folder to write into; and the site that the pages call `mysite`."""
     used: set[HTTPAdapter] = set()
 
     def remember_and_send(adapter: HTTPAdapter, request: requests.PreparedRequest, **options: Any) -> requests.Response:
@@ -122,6 +122,8 @@ def example_hosts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[N
             importlib.import_module(double)
     monkeypatch.setattr(HTTPAdapter, "send", remember_and_send)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(ROOT / "tests" / "examples")
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "mysite.settings")  # what an example sets lasts for its test
     yield
     for adapter in used:  # an example is not cluttered with the end of its session
         adapter.close()

@@ -101,6 +101,12 @@ class TestResponses:
         with session.get(URL, stream=True) as response:
             assert list(response.iter_content(4)) == [b"abcd", b"ef"]
 
+    def test_streams_at_a_pace(self, responses):
+        """The throttle waits for the end of a stream, and a double's connection knows no length."""
+        responses.get(URL, body=b"abcdef")
+        with Session(throttle=0.0) as session, session.get(URL, stream=True) as response:
+            assert list(response.iter_content(4)) == [b"abcd", b"ef"]
+
     def test_real_servers_may_be_let_through(self, session, responses, server):
         responses.add_passthru(server.url())
         assert session.get(server.url()).text == "ok"

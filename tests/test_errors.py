@@ -1,6 +1,7 @@
 """The family of errors: what each is to requests, and what it carries."""
 
 import pickle
+import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
@@ -8,11 +9,11 @@ import pytest
 import requests
 from requests import exceptions as theirs
 
-from kreuz_sync import errors
+from kreuz_sync import Session, Throttle, errors
 from kreuz_sync.errors import KreuzError, classify
 from kreuz_sync.response import adopt
 
-from .fakes import prepared, respond
+from .fakes import FakeClock, ScriptedAdapter, prepared, respond
 
 EVERY_ERROR = sorted(
     (kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, KreuzError)),
@@ -33,6 +34,7 @@ class TestFamily:
             (errors.StatusError, (requests.HTTPError,)),
             (errors.ConnectionRefused, (requests.ConnectionError,)),
             (errors.DnsError, (requests.ConnectionError,)),
+            (errors.UploadFailed, (requests.ConnectionError,)),
             (errors.SslError, (theirs.SSLError, requests.ConnectionError)),
             (errors.ProxyError, (theirs.ProxyError, requests.ConnectionError)),
             (errors.ConnectTimeout, (requests.ConnectTimeout, requests.ConnectionError, requests.Timeout)),
@@ -44,6 +46,7 @@ class TestFamily:
             (errors.RetriesExhausted, (theirs.RetryError,)),
             (errors.ThrottleTimeout, (requests.Timeout,)),
             (errors.DeadlineExceeded, (requests.Timeout,)),
+            (errors.CircuitOpen, (requests.ConnectionError,)),
         ],
     )
     def test_what_requests_raises_for_the_same_event_is_a_base(self, kind, bases):
@@ -59,9 +62,11 @@ class TestFamily:
         """Programs compare with these; they do not change."""
         assert {kind.tag for kind in EVERY_ERROR} == set(
             "other status client_error unauthorized forbidden waf_blocked not_found timeout gone rate_limited "
-            "server_error bad_gateway connection connection_refused dns ssl proxy connect_timeout protocol "
+            "server_error bad_gateway connection connection_refused dns ssl proxy connect_timeout upload protocol "
             "read_timeout too_many_redirects data_loss body_too_large "
-            "retries_exhausted throttle_timeout deadline session_closed".split()
+            "retries_exhausted throttle_timeout deadline session_closed rate_limit_exceeded rate_limit_unavailable "
+            "address_blocked circuit_open budget_exceeded robots_disallowed "
+            "invalid_item worker_lost".split()
         )
 
 
@@ -94,6 +99,7 @@ class TestPickling:
         request.credential_fields = ("X-Api-Key",)
         assert b"s3cret" not in pickle.dumps(KreuzError("it failed", request=request))
 
+    @pytest.mark.slow
     def test_an_error_survives_a_process_pool(self):
         """A spawned worker raises it; the parent sees the same type and data."""
         with (
@@ -160,6 +166,61 @@ class TestRaiseForStatus:
         response = answer(500)
         response.reason = b"caf\xc3\xa9" + b"x" * 10_000
         assert "café" in str(response.error) and len(str(response.error)) < 500
+
+
+class TestReadyAt:
+    """When another try is worth while, as a moment beside the seconds."""
+
+    WAITING = (
+        *(errors.ThrottleTimeout, errors.DeadlineExceeded, errors.RateLimited, errors.RateLimitExceeded),
+        *(errors.CircuitOpen, errors.ServerError),
+    )
+
+    @pytest.mark.parametrize("kind", WAITING)
+    def test_it_is_the_moment_of_the_error_and_the_seconds_after_it(self, kind):
+        error = kind("wait", retry_after=7.0, as_of=1_800_000_000.0)
+        assert (error.retry_after, error.ready_at) == (7.0, 1_800_000_007.0)
+
+    @pytest.mark.parametrize("kind", WAITING)
+    def test_an_error_is_of_the_moment_when_it_is_made(self, kind):
+        before = time.time()
+        error = kind("wait", retry_after=7.0)
+        assert before + 7.0 <= error.ready_at <= time.time() + 7.0
+
+    @pytest.mark.parametrize("kind", [kind for kind in EVERY_ERROR if kind().retry_after is None])
+    def test_where_nobody_knows_it_is_none(self, kind):
+        assert kind("it failed").ready_at is None
+
+    def test_an_error_on_its_way_to_another_process_keeps_its_moment(self):
+        error = errors.CircuitOpen("wait", retry_after=7.0, as_of=1_800_000_000.0)
+        assert pickle.loads(pickle.dumps(error)).ready_at == 1_800_000_007.0
+
+    def test_retry_after_counts_from_when_the_answer_came(self):
+        """Not from when somebody looked at it."""
+        response = answer(429, {"Retry-After": "60"})
+        response.arrived = time.perf_counter() - 50
+        assert response.error.retry_after == 60.0
+        assert response.error.ready_at == pytest.approx(time.time() + 10, abs=5)
+
+    def test_a_date_is_that_date_whatever_the_moment(self):
+        response = answer(503, {"Retry-After": "Fri, 01 Jan 2100 00:00:00 GMT"})
+        response.arrived = time.perf_counter() - 50
+        assert response.error.ready_at == pytest.approx(4_102_444_800, abs=0.01)
+
+    def test_the_throttle_reads_its_own_clock(self):
+        clock = FakeClock()
+        throttle = Throttle(60.0, max_wait=5.0, clock=clock)
+        throttle.acquire("a.test")
+        with pytest.raises(errors.ThrottleTimeout) as caught:
+            throttle.acquire("a.test")
+        assert caught.value.ready_at == clock.wall() + 60.0
+
+    def test_a_deadline_that_a_turn_lies_beyond_says_when_that_is(self):
+        with Session(throttle=60.0, adapter=ScriptedAdapter(200)) as session:
+            session.get("http://a.test/")
+            with pytest.raises(errors.DeadlineExceeded) as caught:
+                session.get("http://a.test/", deadline=5.0)
+        assert caught.value.ready_at == pytest.approx(time.time() + 60.0, abs=10)
 
 
 class TestClassify:

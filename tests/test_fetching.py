@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import requests
 
-from kreuz_sync.cli.fetching import Results, fetch, run
+from kreuz_sync.cli.fetching import Results, outcome_of, run
 from kreuz_sync.cli.outcome import Outcome
 from kreuz_sync.sessions import Session
 
@@ -46,16 +46,22 @@ def urls(count: int, hosts: int = 5) -> Iterator[str]:
     return (f"http://h{number % hosts}.test/{number}" for number in range(count))
 
 
-class TestFetch:
+def fetch(session: Session, url: str) -> Outcome:
+    """What becomes of one URL."""
+    (result,) = session.fetch_all([url])
+    return outcome_of(result)
+
+
+class TestOutcomes:
     """One URL."""
 
     def test_an_answer_is_its_outcome(self) -> None:
-        outcome = fetch(session_over((200, {}, b"page")), 7, "http://a.test/")
-        assert (outcome.number, outcome.content, outcome.tag) == (7, b"page", None)
+        outcome = fetch(session_over((200, {}, b"page")), "http://a.test/")
+        assert (outcome.number, outcome.content, outcome.tag) == (1, b"page", None)
 
     @pytest.mark.parametrize("error", [requests.ConnectionError("gone"), RuntimeError("surprise"), KeyError("x")])
     def test_an_exception_is_its_outcome_too(self, error: Exception) -> None:
-        assert fetch(session_over(error), 1, "http://a.test/").tag in ("connection", "other")
+        assert fetch(session_over(error), "http://a.test/").tag in ("connection", "other")
 
     @pytest.mark.parametrize(
         "url",
@@ -71,7 +77,15 @@ class TestFetch:
         ],
     )
     def test_what_is_no_url_is_an_invalid_one(self, url: str) -> None:
-        assert fetch(session_over(200), 1, url).tag == "invalid_url"
+        assert fetch(session_over(200), url).tag == "invalid_url"
+
+    def test_a_url_that_stands_there_twice_is_one_request(self) -> None:
+        """Each line has its outcome, and what it took is counted once."""
+        sink = Collected()
+        run(session_over(200), ["http://a.test/"] * 2, Results([sink]), workers=1)
+        first, second = sink.outcomes
+        assert (first.status, second.status) == (200, 200)
+        assert first.requests + second.requests in (1, 2)  # 2: the first was done before the second was read
 
 
 class TestRun:
@@ -161,7 +175,7 @@ class TestResults:
     """What all workers share."""
 
     def outcome(self) -> Outcome:
-        return fetch(session_over(200), 1, "http://a.test/")
+        return fetch(session_over(200), "http://a.test/")
 
     def test_nothing_is_taken_after_the_end(self) -> None:
         sink = Collected()

@@ -100,6 +100,7 @@ class TestBody:
         assert isinstance(caught.value, ProtocolViolation) == (chunk != b"5\r\nab")
 
     @pytest.mark.parametrize("times", [1, 2, 3, 4])
+    @pytest.mark.slow
     def test_a_bomb_is_defused_however_often_it_is_wrapped(self, session, server, times):
         bomb = b"\0" * 100 * MIB
         for _ in range(times):

@@ -23,7 +23,8 @@ PACKAGE = Path(kreuz_sync.__file__).parent
 # Never imported with the package: each costs what only some users need.
 HEAVY = (
     *("asyncio", "dataclasses", "diskcache", "inspect", "opentelemetry", "protego", "redis", "sqlite3", "tqdm"),
-    *("kreuz_sync.cache", "kreuz_sync.cli"),
+    *("kreuz_sync.breaker", "kreuz_sync.budget", "kreuz_sync.cache", "kreuz_sync.cli", "kreuz_sync.robots"),
+    *("kreuz_sync.ssrf", "kreuz_sync.tracing"),
 )
 OPTIONAL = ("diskcache", "opentelemetry", "protego", "redis", "tqdm")
 
@@ -61,6 +62,7 @@ print(sorted(set({HEAVY!r}) & (set(sys.modules) - before)))
         assert run_python(code).strip() == "[]"
 
     @pytest.mark.parametrize("missing", OPTIONAL)
+    @pytest.mark.slow
     def test_every_module_imports_without(self, missing: str) -> None:
         """An optional part is asked for where it is used, so its absence is met there and not before."""
         code = f"""
@@ -194,6 +196,7 @@ def wheel_names(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
 class TestWheel:
     """What an installation gets that is not a Python file."""
 
+    @pytest.mark.slow
     def test_it_says_that_it_is_typed(self, wheel_names: set[str]) -> None:
         assert "kreuz_sync/py.typed" in wheel_names
 

@@ -1,6 +1,8 @@
 """The retry layer: what is sent again, when, and what the caller gets in the end."""
 
+import contextlib
 import copy
+import gc
 import io
 import logging
 import pickle
@@ -41,6 +43,32 @@ def sends(*answers, request=None, **settings):
     response = stack.send(request or prepared())
     # Rounded: the clock adds and subtracts them. `Attempt.wait` has them as they were worked out.
     return response, len(wire.requests), [round(seconds, 9) for seconds in clock.waits]
+
+
+class TestWhatWasRepeated:
+    """What is left of errors that a caller never sees."""
+
+    @pytest.mark.parametrize("last", [requests.ConnectionError, 200])
+    def test_no_reference_cycle_keeps_them(self, last):
+        class OwnError(requests.ConnectionError):
+            pass
+
+        class Failing(ScriptedAdapter):
+            def send(self, request, **options):
+                if len(self.requests) < 3 or last != 200:
+                    self.requests.append(request)
+                    raise OwnError
+                return super().send(request, **options)
+
+        stack = Stack([Retry(3, clock=FakeClock())], Failing())
+        gc.collect()
+        gc.disable()
+        try:
+            with contextlib.suppress(OwnError):
+                stack.send(prepared())
+            assert not [one for one in gc.get_objects() if type(one) is OwnError]
+        finally:
+            gc.enable()
 
 
 class TestStatuses:

@@ -51,6 +51,23 @@ class TestOrder:
         order = polite_order(throttle="throttle", retry="retry", auth="auth", user_agents="agents")
         assert order == ("agents", "auth", "retry", "throttle")
 
+    def test_what_refuses_attempts_stands_above_what_waits(self):
+        """What the breaker refuses uses up no budget, and what the budget refuses no rate limit and no turn."""
+        order = polite_order(
+            retry="retry", breaker="breaker", budget="budget", rate_limits=["a", "b"], throttle="throttle"
+        )
+        assert order == ("retry", "breaker", "budget", "a", "b", "throttle")
+
+    def test_tracing_stands_around_all_others_and_next_to_the_wire(self):
+        """So a call's span has the waits in it, and an attempt's has none."""
+
+        class Tracing:
+            wire = "wire"
+
+        tracing = Tracing()
+        order = polite_order(tracing=tracing, cache="cache", throttle="throttle")
+        assert order == (tracing, "cache", "throttle", "wire")
+
     def test_the_order_of_the_reference_pipeline(self):
         """The throttle outermost; user agent, auth and retry next to the wire."""
         order = reference_order(throttle="throttle", retry="retry", auth="auth", user_agents="agents")

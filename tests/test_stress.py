@@ -63,6 +63,7 @@ def moody():
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are counted in /proc")
+@pytest.mark.slow
 def test_all_is_counted_and_nothing_is_left(moody):
     """64 threads, 20 hosts, eight kinds of answers and silence: every attempt is accounted for.
 

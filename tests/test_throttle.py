@@ -267,6 +267,7 @@ class TestIdleHosts:
         assert sizes[-1] <= KEPT + 1
         assert max(before - after for before, after in itertools.pairwise(sizes)) <= 250
 
+    @pytest.mark.slow
     def test_the_memory_comes_back(self, clock):
         """100,000 hosts seen and idle leave what a thousand cost: the rule is the same for a million."""
         throttle = Throttle(0.3, clock=clock)
@@ -279,12 +280,14 @@ class TestIdleHosts:
             assert full > 10_000_000
             assert used() < 750_000  # 580,000 with Python 3.11; the dicts of 3.10 are larger
 
+    @pytest.mark.slow
     def test_memory_does_not_grow_while_hosts_come_and_go(self, clock):
         throttle = Throttle(0.0, clock=clock)
         with traced() as used:
             visit(throttle, 30_000)
             assert used() < 600_000
 
+    @pytest.mark.slow
     def test_the_state_of_an_active_host_is_under_500_bytes(self, clock):
         """Everything it can have: its name, a backoff, a floor, a pause, counters."""
         throttle = Throttle(0.3, clock=clock)
@@ -422,6 +425,7 @@ def test_one_throttle_serves_many_stacks(clock):
 class TestLocks:
     """A lock a host, and never two for one host, while hosts come and are dropped."""
 
+    @pytest.mark.slow
     def test_of_many_threads_one_gets_each_turn(self):
         """Sixteen threads want 3,000 hosts, three times as many as are kept idle; time stands still."""
         clock = FakeClock()

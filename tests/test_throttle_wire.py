@@ -84,6 +84,7 @@ class TestManyThreads:
         for number, arrived in enumerate(arrivals(server)):
             assert arrived - first >= number * 0.05 - NOISE_S
 
+    @pytest.mark.slow
     def test_the_rate_is_the_ideal_one(self, server):
         """16 threads, 50 ms: at least 98 % of 20 requests a second, and never more than that."""
         rates = []
@@ -352,6 +353,7 @@ class TestReadersOfRaw:
         return len(session.throttle.turns.roster.hosts["127.0.0.1"].taken)
 
     @pytest.mark.parametrize("reader", READERS)
+    @pytest.mark.slow
     def test_at_the_end_the_place_is_free(self, session, url, reader):
         kept = self.stream(session, url)
         assert self.count(session) == 1
@@ -359,6 +361,7 @@ class TestReadersOfRaw:
         assert self.count(session) == 0
 
     @pytest.mark.parametrize("size", [1, 5000])
+    @pytest.mark.slow
     def test_the_first_piece_of_an_iteration(self, session, url, size):
         """What follows may still be read, unless urllib3 has let the connection go."""
         kept = self.stream(session, url)
@@ -369,6 +372,7 @@ class TestReadersOfRaw:
         kept.close()
         assert self.count(session) == 0
 
+    @pytest.mark.slow
     def test_it_counts_as_a_success_only_at_its_end(self, session, url, server):
         told = []
         session.throttle.turns.answered = lambda name, status, **_: told.append(status)
@@ -390,11 +394,13 @@ class TestReadersOfRaw:
         assert (self.count(session), told) == (0, [])
 
     @pytest.mark.parametrize("method", ["HEAD", "GET"])
+    @pytest.mark.slow
     def test_an_answer_without_a_body_has_no_place(self, session, server, method):
         url = server.route("/", answer(body=b"" if method == "GET" else b"x"))
         kept = self.stream(session, url, method)
         assert (self.count(session), kept.status_code) == (0, 200)
 
+    @pytest.mark.slow
     def test_a_forgotten_response_is_not_kept_alive_by_the_watch(self, session, url):
         response = session.get(url, stream=True)
         gone = weakref.ref(response.raw)

@@ -12,7 +12,7 @@ from requests.adapters import HTTPAdapter
 from kreuz_sync import errors
 from kreuz_sync.stack import Stack
 from kreuz_sync.transport import Transport
-from kreuz_sync.wire_errors import translate
+from kreuz_sync.wire_errors import require_possible_host, translate
 
 from .fakes import ScriptedAdapter, prepared
 from .loopback import Raw, answer, chunked, cut, cut_chunked, drip, garbage, hang_up, reset, silent
@@ -25,6 +25,12 @@ def wire():
     stack = Stack([], Transport(HTTPAdapter()))
     with closing(stack):
         yield lambda url, **options: stack.send(prepared(url), **{**OPTIONS, **options})
+
+
+def prepared_as_is(url):
+    request = requests.PreparedRequest()
+    request.method, request.url = "GET", url
+    return request
 
 
 def unused_port():
@@ -173,6 +179,21 @@ class TestTranslate:
         for host in ("a..b", "x" * 70 + ".test"):
             with pytest.raises(theirs.InvalidURL):
                 wire(f"http://{host}/")
+
+    @pytest.mark.parametrize(
+        "host", ["a%2Fb", "a%2fb:80", "me:pw@a%40b", "a%3f", "a%23b", "a%5cb", "a%20b", "a%00", "a%25b"]
+    )
+    def test_nor_can_one_with_an_escaped_delimiter(self, host):
+        """Who decodes it, such as a proxy, would ask another host."""
+        with pytest.raises(theirs.InvalidURL, match="no such host") as caught:
+            require_possible_host(prepared_as_is(f"http://{host}/x"))
+        assert "pw" not in str(caught.value)
+
+    @pytest.mark.parametrize(
+        "url", ["http://a/b%2Fc", "http://[fe80::1%25eth0]/", "http://m%40e@a/", "http://a?b%2F", "x:%2F"]
+    )
+    def test_escapes_elsewhere_are_fine(self, url):
+        require_possible_host(prepared_as_is(url))
 
     def test_a_chain_that_bites_its_tail_ends(self):
         one, two = OSError("one"), OSError("two")

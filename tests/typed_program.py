@@ -7,7 +7,22 @@ from concurrent.futures import ThreadPoolExecutor
 import requests
 
 import kreuz_sync
-from kreuz_sync import Bearer, RateLimited, Response, Retry, Session, Throttle, WafBlocked
+from kreuz_sync import (
+    Bearer,
+    Breaker,
+    Budget,
+    BudgetExceeded,
+    CircuitOpen,
+    HostBudget,
+    RateLimited,
+    Response,
+    Retry,
+    Session,
+    Throttle,
+    Tracing,
+    WafBlocked,
+)
+from kreuz_sync.fetch_all import Item
 
 
 def pages(session: requests.Session, urls: list[str]) -> list[str]:
@@ -28,6 +43,9 @@ def main() -> None:
         headers={"Accept-Language": "en"},
         auth={"https://api.example.com": Bearer("s3cret")},
         timeout=(5, None),
+        breaker=Breaker(3, statuses={503}),
+        budget=Budget(1000, seconds=60, per_host={"*.example.org": HostBudget(bytes=10**6), "*": 10}),
+        tracing=Tracing(redacted=["ticket"], template=lambda url: "/" if url.endswith("/") else None),
     )
     with session:
         pages(session, ["https://example.com/"])
@@ -35,6 +53,11 @@ def main() -> None:
             print(tell(response))
         with ThreadPoolExecutor() as pool:
             answers = list(pool.map(session.get, ["https://example.com/a", "https://example.com/b"]))
+            with session.fetch_all(["https://example.com/", Item("https://example.com/c")], executor=pool) as results:
+                tags = [result.tag or "ok" for result in results if result.error is None]
+                print(tags, sum(result.response.attempts for result in results if result.response is not None))
+        if session.budget is not None and session.breaker is not None:
+            print(session.budget.left().requests, [one.state for one in session.breaker.snapshot().values()])
         print([answer.attempts for answer in answers], throttle.delay_for("example.com"))
         try:
             session.get("https://example.com/").raise_for_status()
@@ -42,6 +65,10 @@ def main() -> None:
             print(error.vendor, error.status)
         except RateLimited as error:
             print(error.retry_after)
+        except CircuitOpen as error:
+            print(error.host, error.last, error.ready_at)
+        except BudgetExceeded as error:
+            print(error.what, error.limit - error.used, error.host or "all")
         except requests.RequestException as error:
             print(kreuz_sync.classify(error))
     print(kreuz_sync.get("https://example.com/", timeout=None).attempts)

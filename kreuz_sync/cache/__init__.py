@@ -1,10 +1,11 @@
-"""Layer 4: the HTTP cache. Answers are kept in a folder or in memory, and given out again as long as they may be."""
+"""Layer 4: the HTTP cache. Answers are kept in a folder, Redis or memory, and given out again while they may be."""
 
 from .counters import Statistics
 from .disk import DiskStore
 from .listing import CacheEntry
 from .memory import MemoryStore
 from .policy import Policy
+from .redis import RedisCacheStore
 from .setting import Cache
 from .store import CacheStore, Record, StoreTrouble
 
@@ -16,6 +17,7 @@ __all__ = [
     "MemoryStore",
     "Policy",
     "Record",
+    "RedisCacheStore",
     "Statistics",
     "StoreTrouble",
 ]

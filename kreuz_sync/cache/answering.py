@@ -12,20 +12,22 @@ from .ask import Ask
 from .dates import http_date
 from .entry import Entry
 from .lines import without
+from .spans import Span
 from .stored import FieldLines
 from .validation import entity_tags, weakly_equal
 
 _ONE_RANGE = re.compile(r"bytes[ \t]*=[ \t]*([0-9]{0,18})-([0-9]{0,18})[ \t]*", re.IGNORECASE)
+_ENDLESS = 10**19  # bytes: more than any range that is read here
 # About the body, which a 304 does not have; and what is left tells the caller what it may update.
 _NOT_IN_304 = frozenset({"content-encoding", "content-language", "content-length", "content-range", "content-type"})
 
 
 class Part(NamedTuple):
-    """The bytes `first` to `last`, both included, of a body of `size` bytes."""
+    """The bytes `first` to `last`, both included, of a representation of `size` bytes, None if that is not known."""
 
     first: int
     last: int
-    size: int
+    size: int | None
 
 
 def unchanged(ask: Ask, entry: Entry) -> bool:
@@ -49,9 +51,19 @@ def unchanged(ask: Ask, entry: Entry) -> bool:
 
 
 def part(ask: Ask, entry: Entry) -> Part | None:
-    """The part of a stored 200 that the Range field asks for, None if it has none. RFC 9110, section 14.2."""
-    asked = _range(ask)
-    return None if asked is None else _resolved(*asked, entry.stored.size)
+    """The part of a stored 200 that the Range field asks for, None if it has none. RFC 9110, section 14.2.
+
+    Of a stored part only if it has all of that: RFC 9111, section 3.3.
+    """
+    asked, held = _range(ask), entry.held
+    if asked is None or ask.method != "GET":
+        return None
+    if held is None:
+        return _resolved(*asked, entry.stored.size)
+    wanted = _resolved(*asked, _ENDLESS if held.total is None else held.total)
+    if wanted is None or not held.has(wanted.first, wanted.last):
+        return None
+    return wanted._replace(size=held.total)
 
 
 def answerable_range(ask: Ask) -> bool:
@@ -81,11 +93,12 @@ def whole_fields(entry: Entry, age: float) -> FieldLines:
 
 
 def part_fields(entry: Entry, age: float, part: Part) -> FieldLines:
-    """The fields of a 206 made from a stored 200. RFC 9110, section 15.3.7."""
+    """The fields of a 206 made from what is stored. RFC 9110, section 15.3.7."""
+    span = Span(part.first, part.last - part.first + 1, part.size)
     return (
         *without(entry.fields, ("content-length", "content-range")),
-        ("Content-Range", f"bytes {part.first}-{part.last}/{part.size}"),
-        ("Content-Length", str(part.last - part.first + 1)),
+        ("Content-Range", span.content_range),
+        ("Content-Length", str(span.size)),
         ("Age", str(int(age))),
     )
 

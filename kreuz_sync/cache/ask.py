@@ -31,13 +31,24 @@ class Ask:
     fields: by lower-case name; a value may be bytes, as requests allows, so read it with `get`.
     directives: what its Cache-Control (or Pragma) asks for. plain: nothing in it concerns a
     cache, a range or a condition, and it has no body. certificate: names the client certificate
-    that the connection shows, "" without one.
+    that the connection shows, "" without one. secrets: the fields (lower case) that are known to hold
+    credentials, whatever their names. trusting: the server's certificate is not verified.
     """
 
-    __slots__ = ("certificate", "directives", "fields", "method", "plain", "url")
+    __slots__ = ("certificate", "directives", "fields", "method", "plain", "secrets", "trusting", "url")
 
-    def __init__(self, method: str, url: str, headers: Mapping[str, Any], certificate: str = "") -> None:
+    def __init__(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, Any],
+        certificate: str = "",
+        secrets: frozenset[str] = frozenset(),
+        trusting: bool = False,
+    ) -> None:
         self.certificate = certificate
+        self.secrets = secrets
+        self.trusting = trusting
         self.method = method
         self.url = url
         self.fields: dict[str, Any] = _lowered(headers)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context, copy_context
@@ -14,7 +16,7 @@ from kreuz_sync.clock import Clock
 
 WORKERS = 4
 MOST_WAITING = 256  # jobs; what is beyond them is renewed at its next use, or by whoever needs it fresh
-JOIN_S = 5.0
+JOIN_S = 1.0  # a renewal that takes longer may be waiting for a silent server, and nobody waits for it
 
 _log = logging.getLogger("kreuz_sync.cache")
 
@@ -47,6 +49,8 @@ class Background:
 
     def start(self, key: str, work: Callable[[], object]) -> bool:
         """Do `work` soon, unless work for `key` is under way or too much is; whether it will be done."""
+        if sys.is_finalizing():  # a thread that is started now never says that it has begun
+            return False
         with self._lock:
             if key in self._keys or len(self._waiting) >= MOST_WAITING:
                 return False
@@ -72,9 +76,10 @@ class Background:
         try:
             job.context.run(job.work)
         except requests.RequestException as error:
-            _log.debug("a stored answer could not be renewed in the background: %r", type(error))
-        except Exception:
-            _log.warning("renewing a stored answer in the background failed", exc_info=True)
+            _tell(logging.DEBUG, "a stored answer could not be renewed in the background: %s%s", error, "")
+        except Exception as error:
+            where = "".join(traceback.format_tb(error.__traceback__))
+            _tell(logging.WARNING, "renewing a stored answer in the background failed: %s\n%s", error, where)
         finally:
             with self._lock:
                 self._keys.discard(job.key)
@@ -96,10 +101,18 @@ class Background:
         self._waiting.clear()
 
     def join(self, seconds: float = JOIN_S) -> None:
-        """Wait at most so long for the work that has begun."""
+        """Wait at most so long for the work that has begun; the second time not for the same again."""
         with self._lock:
             workers = list(self._workers)
         until = self._clock.monotonic() + seconds
         for worker in workers:
             if worker is not threading.current_thread():
                 worker.join(max(0.0, until - self._clock.monotonic()))
+        with self._lock:
+            self._workers.difference_update(workers)
+
+
+def _tell(level: int, text: str, error: Exception, where: str) -> None:
+    """The error's own text is left out: it may be anybody's, and quote what was asked for."""
+    kind = type(error).__name__
+    _log.log(level, text, kind, where, extra={"event": "refresh_failed", "error_type": kind})

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import threading
 import weakref
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kreuz_sync.clock import Clock
 from kreuz_sync.errors import SessionClosed
 
+if TYPE_CHECKING:
+    from .store import Lead
+
 ALONE_REMEMBERED = 4096  # keys
+_CLOSED = "the session was closed while this call waited for an equal one"
 
 
 class Owner(Protocol):
@@ -26,10 +30,10 @@ class Flight:
     """A request under way. landed: its outcome is known. condition: None until somebody waits.
 
     leader: what lives as long as the request does. An interrupt may strike before anybody is
-    there to land the flight.
+    there to land the flight. lead: what makes other processes wait as well, None if nothing does.
     """
 
-    __slots__ = ("condition", "key", "landed", "leader", "thread")
+    __slots__ = ("__weakref__", "condition", "key", "landed", "lead", "leader", "thread")
 
     def __init__(self, key: str, leader: object) -> None:
         self.key = key
@@ -37,6 +41,7 @@ class Flight:
         self.thread = threading.get_ident()
         self.landed = False
         self.condition: threading.Condition | None = None
+        self.lead: Lead | None = None
 
 
 class Flights:
@@ -58,6 +63,7 @@ class Flights:
         self.landings = 0
         self._flights: dict[str, Flight] = {}
         self._alone: dict[str, None] = {}
+        self._pausing = threading.Condition(self._lock)  # nobody but `wake` notifies it
 
     def join(self, key: str, leader: object) -> tuple[Flight, bool] | None:
         """The flight for `key` and whether the caller leads it, and must `land` it; None to go alone.
@@ -83,6 +89,11 @@ class Flights:
         of_use: whether they may find their answer now; None where that says nothing about the
         next time, as after an error.
         """
+        self._land(flight, of_use)
+        if flight.lead is not None:
+            flight.lead.end()
+
+    def _land(self, flight: Flight, of_use: bool | None) -> None:
         with self._lock:
             if flight.landed:
                 return
@@ -122,13 +133,28 @@ class Flights:
                     return False
                 self._clock.wait(condition, left)
                 if owner.woken != woken:
-                    raise SessionClosed("the session was closed while this call waited for an equal one")
+                    raise SessionClosed(_CLOSED)
         return True
+
+    def pause(self, seconds: float, owner: Owner, woken: int) -> None:
+        """Wait `seconds`, where it is no flight of this process that is waited for.
+
+        Raises SessionClosed when `owner` is woken by `wake`, or was since it was `woken` so often.
+        """
+        until = self._clock.monotonic() + seconds
+        with self._lock:
+            while owner.woken == woken:
+                left = until - self._clock.monotonic()
+                if left <= 0:
+                    return
+                self._clock.wait(self._pausing, left)
+        raise SessionClosed(_CLOSED)
 
     def wake(self, owner: Owner) -> None:
         """Make all who wait on behalf of `owner` give up."""
         with self._lock:
             owner.woken += 1
+            self._pausing.notify_all()
             for flight in self._flights.values():
                 if flight.condition is not None:
                     flight.condition.notify_all()

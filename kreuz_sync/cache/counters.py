@@ -10,11 +10,11 @@ class Statistics(NamedTuple):
     """Counts since the cache was made, or since `reset`.
 
     hits: answers from the store, without a word to the origin; stale_hits: those of them that
-    were stale. validated: stored answers that the origin confirmed. rescued: stored answers in
-    place of an error. collapsed: answers that another request for the same brought. misses:
-    answers of the origin. stored: answers that were stored. refused: `only-if-cached` that found
-    nothing. bypassed: requests that had nothing to do with the cache. invalidated: URLs that a
-    change made invalid. refreshed: stored answers renewed in the background. store_failures:
+    were stale. validated: stored answers that the origin confirmed, or completed. rescued: stored
+    answers in place of an error. collapsed: answers that another request for the same brought.
+    misses: answers of the origin. stored: answers that were stored. refused: `only-if-cached` that
+    found nothing. bypassed: requests that had nothing to do with the cache. invalidated: URLs that
+    a change made invalid. refreshed: stored answers renewed in the background. store_failures:
     times the store could not do its work.
     """
 

@@ -47,7 +47,8 @@ class Forward(NamedTuple):
 
     reason: the word of RFC 9211, section 2.2, for it. conditions: fields to add. nominees: what a
     304 may confirm. entry: the stored response, under `key`, that the request selects but may not
-    have as it is; it may stand in for an error. keep: whether the answer may be stored.
+    have as it is; it may stand in for an error. keep: whether the answer may be stored. completes:
+    the `conditions` ask for what `entry` has not got of the whole. detail: more to say than `reason`.
     """
 
     reason: str
@@ -56,6 +57,13 @@ class Forward(NamedTuple):
     entry: Entry | None = None
     key: str = ""
     keep: bool = True
+    completes: bool = False
+    detail: str | None = None
+
+    @property
+    def plainly(self) -> Forward:
+        """The same without what was added to the caller's own fields."""
+        return self._replace(conditions={}, nominees=(), completes=False)
 
 
 class Refuse(NamedTuple):
@@ -74,8 +82,15 @@ class Freshen(NamedTuple):
     pass_on: bool
 
 
+class Complete(NamedTuple):
+    """The origin sent what was missing of a stored part: store the whole, which is the answer."""
+
+
 class AskAgain(NamedTuple):
-    """A 304 that confirms nothing that is stored: send the request once more, as `forward` says."""
+    """A 304 that confirms nothing that is stored, or a 206 that completes nothing.
+
+    Send the request once more, as `forward` says.
+    """
 
     forward: Forward
 
@@ -92,4 +107,4 @@ class PassOn(NamedTuple):
 
 
 Decision = Hit | Forward | Refuse
-Conclusion = Hit | Freshen | AskAgain | PassOn
+Conclusion = Hit | Freshen | Complete | AskAgain | PassOn

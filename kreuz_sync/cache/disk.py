@@ -7,18 +7,23 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from kreuz_sync import checks
 from kreuz_sync.clock import SYSTEM_CLOCK
 from kreuz_sync.fork import pause_for_fork, renew_in_child
 
-from .store import Body, CacheStore, Record, StoreTrouble
+from .folder.turn import Turn
+from .store import Body, CacheStore, Lead, Record, StoreTrouble
 
 if TYPE_CHECKING:
     from .folder.shelf import Shelf
 
 _LOOK_AGAIN_S = 1.0  # how long a reader may go on with a database that somebody has taken away
+
+_CLOSE_WAIT_S = 5.0
 
 _FORK_WAIT_S = 2.0  # how long a fork waits for threads that read or write
 
@@ -67,10 +72,13 @@ class DiskStore(CacheStore):
         self.strict = checks.flag("strict", strict)
         self._shelf: Shelf | None = None
         self._look_at = 0.0
-        self._opening = threading.Lock()  # guards the change of _shelf and _finalizer
+        self._opening = Turn()  # guards the change of _shelf and _finalizer
+        self._forking: object = None  # what has the turn for a thread that forks now
         self._finalizer: weakref.finalize[..., DiskStore] | None = None
         self._paused_by: int | None = None  # the thread that forks now
         self._is_lost = False
+        self._secret: bytes | None = None  # the last that was asked for
+        self._renewals = 0
         renew_in_child(self)
         pause_for_fork(self)
         if self.strict:
@@ -81,6 +89,10 @@ class DiskStore(CacheStore):
 
     def write(self, key: str, head: bytes, body: Body) -> None:
         self._checked().write(key, head, body)
+
+    def write_if_current(self, key: str, head: bytes, body: Body, age: float) -> bool:
+        asked = perf_counter() - age  # at once: the folder may have to be opened first
+        return self._checked().write(key, head, body, asked)
 
     def rewrite_head(self, key: str, head: bytes, expected: bytes | None = None) -> bool:
         return self._checked().rewrite_head(key, head, expected)
@@ -107,25 +119,52 @@ class DiskStore(CacheStore):
         return self._checked().spool()
 
     def secret(self) -> bytes:
-        return self._checked().secret()
+        self._secret = found = self._checked().secret()
+        return found
+
+    @property
+    def renewals(self) -> int:
+        # Before keys are made: a folder that was taken away may have another secret by now.
+        if self._shelf is not None and SYSTEM_CLOCK.monotonic() >= self._look_at:
+            with suppress(StoreTrouble):
+                self._checked()
+        return self._renewals
+
+    @property
+    def has_leads(self) -> bool:
+        return True
+
+    def lead(self, key: str) -> Lead | bytes:
+        return self._usable().lead(key)
 
     def close(self) -> None:
-        with self._opening:
+        token = object()
+        try:
+            if not self._opening.take(token, _CLOSE_WAIT_S):
+                raise StoreTrouble(f"{self.folder}: another thread has been opening it for {_CLOSE_WAIT_S:g} seconds")
             shelf, self._shelf = self._shelf, None
             if self._finalizer is not None:
                 self._finalizer.detach()
             if shelf is not None:
                 shelf.close()
+        finally:
+            if self._opening.holder is token:
+                self._opening.holder = None
+            self._opening.tell()
 
     def before_fork(self) -> None:
         """Let no thread be in the middle of something that a child would inherit."""
         until = SYSTEM_CLOCK.monotonic() + _FORK_WAIT_S
-        if self._opening.acquire(timeout=_FORK_WAIT_S):
+        token = object()
+        if self._opening.take(token, _FORK_WAIT_S):
             left = max(0.0, until - SYSTEM_CLOCK.monotonic())
             if self._shelf is None or self._shelf.pause(left):
+                self._forking = token
                 self._paused_by = threading.get_ident()
             else:
-                self._opening.release()
+                if self._opening.holder is token:
+                    self._opening.holder = None
+                self._opening.tell()
 
     def after_fork_in_parent(self) -> None:
         """Go on."""
@@ -133,12 +172,14 @@ class DiskStore(CacheStore):
             self._paused_by = None
             if self._shelf is not None:
                 self._shelf.resume()
-            self._opening.release()
+            if self._opening.holder is self._forking:
+                self._opening.holder = None
+            self._opening.tell()
 
     def after_fork(self) -> None:
         """In a child, which opens the folder for itself."""
         shelf, self._shelf = self._shelf, None
-        self._opening = threading.Lock()
+        self._opening = Turn()
         if self._finalizer is not None:
             self._finalizer.detach()
         if self._paused_by != threading.get_ident():
@@ -167,10 +208,12 @@ class DiskStore(CacheStore):
         """Open the folder in place of `before`, unless another thread has done so meanwhile."""
         if self._is_lost:
             raise StoreTrouble(f"{self.folder}: this process was forked in the middle of a change")
-        open_shelf = _opener()
-        if not self._opening.acquire(timeout=self.lock_wait):
-            raise StoreTrouble(f"{self.folder}: another thread has been opening it for {self.lock_wait:g} seconds")
+        token = object()
         try:
+            if not self._opening.take(token, self.lock_wait):
+                raise StoreTrouble(f"{self.folder}: another thread has been opening it for {self.lock_wait:g} seconds")
+            # A fork waits for this turn: its child could not import what another thread is in the middle of importing.
+            open_shelf = _opener()
             shelf = self._shelf
             if shelf is not None and shelf is not before:
                 return shelf
@@ -180,9 +223,21 @@ class DiskStore(CacheStore):
             limits = (self.max_entries, self.max_bytes)
             self._shelf = shelf = open_shelf(self.folder, limits, self.memory, self.lock_wait, before)
             self._finalizer = weakref.finalize(self, shelf.close)
+            self._compare_secret(shelf)
             return shelf
         finally:
-            self._opening.release()
+            if self._opening.holder is token:
+                self._opening.holder = None
+            self._opening.tell()
+
+    def _compare_secret(self, shelf: Shelf) -> None:
+        """Say so if keys that were made before lead nowhere in a folder that was made anew."""
+        if self._secret is None:
+            return
+        with suppress(StoreTrouble):
+            if shelf.secret() == self._secret:
+                return
+        self._renewals += 1
 
     def __repr__(self) -> str:
         return f"DiskStore({self.folder!r}, max_entries={self.max_entries!r}, max_bytes={self.max_bytes!r})"

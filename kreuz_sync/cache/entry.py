@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from .directives import directives, window
 from .freshness import age_value, current_age, date_value, explicit_lifetime, initial_age, lifetime
+from .parts import PARTIAL, held_in
 from .policy import Policy
+from .spans import Span
 from .stored import FieldLines, Stored
 from .storing import refusal_of_stored, unvalidated_fields
 from .variants import Other, others_of
@@ -22,16 +24,16 @@ _READ = frozenset(
 class Entry:
     """A stored response, compiled.
 
-    All times are Unix seconds, all durations seconds. fields: its field lines without Age.
-    received: when it came. initial_age: how old it was then. lifetime: fresh while its age is
-    less than this. date: when the origin made it. etag, last_modified: its validators,
-    verbatim. validate_first: never to be used without asking the origin (`no-cache`).
-    never_stale: not to be used stale whatever happens (`must-revalidate`, `no-cache`).
-    stale_while_revalidate, stale_if_error: what the origin grants after its end. immutable:
-    pointless to validate while it is fresh. fixed_time: its lifetime is the user's, not the
-    origin's. open_to_all: the origin says that anybody may have it, if it was stored for nobody in
-    particular. gave: the cookies (`name=value`) that came with it, if whoever has no others may
-    have it, since it was made for that visitor.
+    All times are Unix seconds, all durations seconds. fields: its field lines without Age. held:
+    which bytes of the representation it has, None for all of them. received: when it came.
+    initial_age: how old it was then. lifetime: fresh while its age is less than this. date: when
+    the origin made it. etag, last_modified: its validators, verbatim. validate_first: never to be
+    used without asking the origin (`no-cache`). never_stale: not to be used stale whatever happens
+    (`must-revalidate`, `no-cache`). stale_while_revalidate, stale_if_error: what the origin grants
+    after its end. immutable: pointless to validate while it is fresh. fixed_time: its lifetime is
+    the user's, not the origin's. open_to_all: the origin says that anybody may have it, if it was
+    stored for nobody in particular. gave: the cookies (`name=value`) that came with it, if whoever
+    has no others may have it, since it was made for that visitor.
     """
 
     __slots__ = (
@@ -40,6 +42,7 @@ class Entry:
         "fields",
         "fixed_time",
         "gave",
+        "held",
         "immutable",
         "initial_age",
         "last_modified",
@@ -67,6 +70,7 @@ class Entry:
             fields.append(line)
         said = directives(read.get("cache-control", ()))
         self.stored = stored
+        self.held: Span | None = held_in(stored)
         self.fields: FieldLines = tuple(fields)
         self.received = stored.response_time
         self.date = date_value(read.get("date", ()), received=self.received)
@@ -103,9 +107,11 @@ class Entry:
             framed = "content-length" in read or "chunked" in stored.extra
             self.immutable = "immutable" in said and framed and url.startswith("https:")
             is_explicit = explicit_lifetime(said, read.get("expires", ()), self.date) is not None
-            self.open_to_all = is_explicit and "private" not in said and "set-cookie" not in read
+            self.open_to_all = is_explicit and "public" in said and "private" not in said and "set-cookie" not in read
             if is_explicit and "set-cookie" in read:
                 self.gave = frozenset(cookie.partition(";")[0].strip(" \t") for cookie in read["set-cookie"])
+        if self.held is not None:
+            self.stale_while_revalidate = 0.0  # in the background the whole would be fetched
         if "outdated" in stored.extra:
             self.lifetime = self.stale_while_revalidate = 0.0
             self.immutable = False
@@ -136,6 +142,8 @@ def entry_of(stored: Stored, policy: Policy, url: str) -> Entry | None:
 
     url: where it was asked for now, in canonical form.
     """
+    if stored.status == PARTIAL and (not policy.store_parts or held_in(stored) is None):
+        return None
     own = (stored.kept_for is not None) == policy.keeps_time
     if not own and refusal_of_stored(stored, policy, url) is not None:
         return None

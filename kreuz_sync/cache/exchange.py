@@ -49,6 +49,15 @@ class Heard:
         return self.answer is answer and self._shown == _lowered(answer)
 
 
+_NO_NAMES: frozenset[str] = frozenset()
+
+
+def secrets_of(request: requests.PreparedRequest) -> frozenset[str]:
+    """The fields of `request` (lower case) that its auth has written credentials into, besides Authorization."""
+    names = getattr(request, "credential_fields", ())
+    return frozenset(name.lower() for name in names) if names else _NO_NAMES
+
+
 def _lowered(answer: requests.Response) -> dict[str, Any]:
     lower_items: Any = getattr(answer.headers, "lower_items", None)
     if lower_items is not None:
@@ -77,12 +86,13 @@ class Exchange:
 
     request, options: as they came to the layer. wishes: what the session, or this call, wants.
     key: what an answer to it is under, "" if none can be. text: what the user's key function
-    made of it. began: the generation (generations.py) when it was sent. flight: what others wait
-    for. of_use: whether these may find their answer in the store now, None if nobody knows.
+    made of it. began: the generation (generations.py) when it was sent. sent: the same moment, of
+    `perf_counter`. flight: what others wait for. of_use: whether these may find their answer in the
+    store now, None if nobody knows.
     """
 
     __slots__ = (
-        *("ask", "began", "flight", "heard", "key", "of_use", "options", "request", "text", "wishes"),
+        *("ask", "began", "flight", "heard", "key", "of_use", "options", "request", "sent", "text", "wishes"),
         "__weakref__",
     )
 
@@ -94,6 +104,7 @@ class Exchange:
         self.key = ""
         self.text: str | None = None
         self.began = 0
+        self.sent = 0.0
         self.flight: Flight | None = None
         self.heard: Heard | None = None
         self.of_use: bool | None = None

@@ -10,10 +10,13 @@ from .decisions import Decision, Forward, Hit
 from .entry import Entry
 from .kept import Kept, kept_in
 from .keys import Keys
+from .listing import uri_of
 from .policy import Policy, Wishes
 from .reuse import decide
 from .store import Record
 from .trouble import GuardedStore
+
+_MOST_NOTED = 4096
 
 
 class Found(NamedTuple):
@@ -32,9 +35,30 @@ class Finder:
         self.store = store
         self.policy = policy
         self.keys = keys
+        # For whom something was stored last, by URI. Each step on a dict is atomic.
+        self._whose: dict[str, str] = {}
 
     def find(self, ask: Ask, key: str, text: str | None, wishes: Wishes, now: float) -> Found:
         """What to do with `ask`, whose answers are under `key`. text: of the user's key function. now: Unix seconds."""
+        found = self._found(ask, key, text, wishes, now)
+        forward = found.decision
+        if type(forward) is not Forward or forward.reason != "uri-miss" or not self._is_for_another(key):
+            return found
+        # Who wonders why nothing is ever found again learns here what tells this request from others.
+        detail = "credentials" if self.keys.anonymous(ask, text) is None else "cookies"
+        return found._replace(decision=forward._replace(detail=detail))
+
+    def note(self, key: str) -> None:
+        """Something was stored under this primary key."""
+        if len(self._whose) >= _MOST_NOTED:
+            self._whose.pop(next(iter(self._whose)), None)
+        self._whose[uri_of(key)] = _identity_in(key)
+
+    def _is_for_another(self, key: str) -> bool:
+        whose = self._whose.get(uri_of(key))
+        return whose is not None and whose != _identity_in(key)
+
+    def _found(self, ask: Ask, key: str, text: str | None, wishes: Wishes, now: float) -> Found:
         found = self._under(ask, key, wishes, now)
         if "cookie" not in ask.fields or type(found.decision) is Hit:
             return found
@@ -47,6 +71,8 @@ class Finder:
             if isinstance(decision, Hit) or (isinstance(found.decision, Forward) and found.decision.entry is None):
                 return shared
         close(shared.record)
+        if _is_something(decision):
+            self.note(anybody)
         return found
 
     def kept(self, key: str, url: str) -> tuple[Record, Kept] | None:
@@ -64,7 +90,7 @@ class Finder:
             return Found(decide(ask, None, key, wishes, now=now), key)
         url = self.keys.canonical(ask.url)
         kept = kept_in(record, self.policy, url)
-        if kept is None or kept.entry is None:
+        if kept is None or kept.entry is None or not _is_trusted(ask, kept.entry):
             close(record)
             return Found(decide(ask, None, key, wishes, now=now), key)
         entry = kept.entry
@@ -76,7 +102,7 @@ class Finder:
         if chosen != key:
             close(record)
             other = self.kept(chosen, url)
-            if other is None or other[1].entry is None:
+            if other is None or other[1].entry is None or not _is_trusted(ask, other[1].entry):
                 close(None if other is None else other[0])
                 return Found(decide(ask, None, key, wishes, now=now), key)
             record, kept = other
@@ -85,6 +111,21 @@ class Finder:
             return Found(decision, chosen, record, kept)
         close(record)
         return Found(decision, chosen)
+
+
+def _is_trusted(ask: Ask, entry: Entry) -> bool:
+    """Whether it came from a server whose certificate was verified, if `ask` wants that."""
+    return ask.trusting or "unverified" not in entry.stored.extra
+
+
+def _identity_in(key: str) -> str:
+    """What of a primary key says who asks, "" for nobody in particular."""
+    return key[len(uri_of(key)) :].partition("+")[0]
+
+
+def _is_something(decision: Decision) -> bool:
+    """Whether something was found that `decision` is about."""
+    return isinstance(decision, Hit) or (isinstance(decision, Forward) and decision.reason != "uri-miss")
 
 
 def _may_have(ask: Ask, entry: Entry) -> bool:

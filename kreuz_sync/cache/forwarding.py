@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 import requests
@@ -15,7 +16,8 @@ from kreuz_sync.retry.discard import discard
 from kreuz_sync.stack import copy_request
 
 from . import status
-from .decisions import AskAgain, Forward, Freshen, Hit, PassOn
+from .cookies import hand_over, set_by
+from .decisions import AskAgain, Complete, Forward, Freshen, Hit, PassOn
 from .entry import Entry
 from .exchange import Exchange, Heard, Times, times_of
 from .finding import close
@@ -59,23 +61,41 @@ class Forwarder:
 
         Raises what the layers below raise, unless something stored may stand in for an answer.
         """
+        if forward.completes and not self._may_complete(exchange, forward):
+            forward = forward.plainly
+        cookies: list[str] = []  # that came with answers which the caller does not get
         while True:
-            exchange.began = self.workings.generations.now()
-            sent = self.cache.clock.wall()
-            try:
-                response = self._sent(exchange, tools, forward)
-            except _OF_THE_WIRE as error:
-                stand_in = None if isinstance(error, _ALWAYS_TOLD) else self._instead(exchange, tools, forward)
-                if stand_in is None:
-                    raise
-                return stand_in
-            answer = self._weighed(exchange, tools, forward, response, sent)
+            answer = self._answer(exchange, tools, forward, cookies)
             if isinstance(answer, Response):
+                if cookies:
+                    hand_over(cookies, answer)
                 return answer
-            discard(response, self.cache.clock)
             forward = answer
 
+    def _answer(self, exchange: Exchange, tools: Tools, forward: Forward, cookies: list[str]) -> Response | Forward:
+        """The answer to one request; or what to ask instead."""
+        self._begin(exchange)
+        sent = self.cache.clock.wall()
+        try:
+            response = self._sent(exchange, tools, forward)
+        except _OF_THE_WIRE as error:
+            stand_in = None if isinstance(error, _ALWAYS_TOLD) else self._instead(exchange, tools, forward)
+            if stand_in is None:
+                raise
+            return stand_in
+        answer = self._weighed(exchange, tools, forward, response, sent)
+        if answer is not response:
+            cookies.extend(set_by(response))
+        if isinstance(answer, Forward):
+            discard(response, self.cache.clock)
+        return answer
+
     # --- the way down -----------------------------------------------------------------------
+
+    def _begin(self, exchange: Exchange) -> None:
+        """What is made invalid from now on, `exchange` may be from before."""
+        exchange.began = self.workings.generations.now()
+        exchange.sent = perf_counter()
 
     def _sent(self, exchange: Exchange, tools: Tools, forward: Forward) -> Response:
         request = exchange.request
@@ -109,6 +129,9 @@ class Forwarder:
         self, exchange: Exchange, tools: Tools, forward: Forward, response: Response, sent: float
     ) -> Response | Forward:
         """The answer that the caller gets; or what to ask instead."""
+        if response.from_rate_limit:
+            # A layer of ours made it, and not the origin: nothing is stored, confirmed or made invalid by it.
+            return self._handed_on(forward, response, stored=False)
         heard = exchange.heard
         if heard is None or not heard.is_about(response):
             heard = self.intake.hear_again(exchange, tools, forward, response)
@@ -124,6 +147,8 @@ class Forwarder:
         times = times_of(response, sent=sent, now=now)
         if isinstance(conclusion, Freshen):
             return self._freshened(exchange, tools, forward, conclusion, heard, times)
+        if isinstance(conclusion, Complete):
+            return self._completed(exchange, tools, forward, heard, times)
         if isinstance(conclusion, Hit):
             stand_in = self._stand_in(exchange, tools, forward, conclusion, response.status_code)
             if stand_in is not None:
@@ -136,17 +161,20 @@ class Forwarder:
         self, exchange: Exchange, tools: Tools, forward: Forward, conclusion: PassOn, heard: Heard, times: Times
     ) -> Response:
         response = heard.answer
-        if exchange.ask.method == "HEAD" and exchange.key:
+        if exchange.ask.method == "HEAD" and exchange.key and response.waf is None:
             key = forward.key or exchange.key
             tools.keeper.after_head(exchange, key, response.status_code, heard.fields, times)
         stored = self.intake.take(exchange, tools, heard, times) if conclusion.keep else False
         if stored is False:
             if exchange.of_use is None and response.status_code not in _PASSING:
                 exchange.of_use = False
-            if conclusion.supersedes:
+            if conclusion.supersedes and response.waf is None:  # a challenge page is no news of the resource
                 self.workings.store.delete(forward.key)
+        return self._handed_on(forward, response, stored=bool(stored))
+
+    def _handed_on(self, forward: Forward, response: Response, *, stored: bool) -> Response:
         self.workings.counters.add("misses")
-        told = status.forwarded(forward.reason, stored=bool(stored))
+        told = status.forwarded(forward.reason, stored=stored, detail=forward.detail)
         response.cache_status = status.appended(response.headers.get("Cache-Status"), told)
         return response
 
@@ -155,18 +183,19 @@ class Forwarder:
         ask = exchange.ask
         changed = invalidates(ask.method, ask.url, response.status_code, fields, posts=self.cache.post)
         if changed:
-            uris = [tools.keys.uri(text) for url in changed if (text := self._text(exchange, tools, url)) is not None]
+            uris = [uri for url in changed if (uri := self._target(exchange, tools, url)) is not None]
             tools.keeper.invalidate(uris)
             self.workings.counters.add("invalidated", len(uris))
-            exchange.began = self.workings.generations.now()
+            self._begin(exchange)
 
-    def _text(self, exchange: Exchange, tools: Tools, url: str) -> str | None:
-        """What the key of a GET of `url` is made of; None if that is not stored."""
+    def _target(self, exchange: Exchange, tools: Tools, url: str) -> str | None:
+        """What the keys begin with of all that is kept for `url`; None if that is not stored."""
         if self.cache.key is None:
-            return tools.keys.canonical(url)
+            return tools.keys.target(exchange.ask, url=url)
         reading = copy_request(exchange.request)
         reading.method, reading.url, reading.body = "GET", url, None
-        return self.cache.key(reading)
+        text = self.cache.text_for(reading)
+        return None if text is None else tools.keys.target(exchange.ask, text)
 
     # --- what the origin has confirmed ------------------------------------------------------
 
@@ -199,13 +228,38 @@ class Forwarder:
         if isinstance(hit, Forward):  # a range that what is stored does not have
             close(record)
             return hit
-        answer = self.giver.give(exchange, hit, fresh, record.body, status.validated(forward.reason, hit))
+        told = status.validated(forward.reason, response.status_code, hit)
+        answer = self.giver.give(exchange, hit, fresh, record.body, told)
         if answer is None:
             return _unconditional(forward)
         discard(response, self.cache.clock)
         exchange.of_use = is_fresh(entry, now)
         self.workings.counters.add("validated")
         return answer
+
+    # --- what the origin has completed ------------------------------------------------------
+
+    def _may_complete(self, exchange: Exchange, forward: Forward) -> bool:
+        """Whether what is missing of a stored part may be asked for, and not the whole.
+
+        A stream is to begin at once, and not when the rest has come.
+        """
+        if exchange.stream or not forward.key.startswith(exchange.key):  # or it is stored for somebody else
+            return False
+        held, most = forward.entry.held if forward.entry is not None else None, self.cache.max_entry_size
+        return most is None or held is None or held.total is None or held.total <= most
+
+    def _completed(
+        self, exchange: Exchange, tools: Tools, forward: Forward, heard: Heard, times: Times
+    ) -> Response | Forward:
+        """The whole, put together in the store; or what to ask where that could not be done."""
+        found = None
+        if self.intake.take(exchange, tools, heard, times):
+            found = tools.finder.kept(forward.key, tools.keys.canonical(exchange.ask.url))
+        if found is None:
+            return forward.plainly
+        record, kept = found
+        return self._confirmed(exchange, forward, kept, record, heard.answer)
 
     # --- instead of an error ----------------------------------------------------------------
 
@@ -234,4 +288,4 @@ class Forwarder:
 
 def _unconditional(forward: Forward) -> Forward:
     """Ask once more, for all of it."""
-    return forward._replace(conditions={}, nominees=(), entry=None)
+    return forward.plainly._replace(entry=None)

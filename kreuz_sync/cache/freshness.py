@@ -12,9 +12,8 @@ from .dates import http_date
 from .directives import LONGEST, delta_seconds
 from .lines import Grouped
 
-# Statuses that may be kept without any word about freshness (RFC 9110, section 15.1). 206 is one
-# of them, but parts are not stored here.
-HEURISTICALLY_CACHEABLE = frozenset({200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501})
+# Statuses that may be kept without any word about freshness (RFC 9110, section 15.1).
+HEURISTICALLY_CACHEABLE = frozenset({200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501})
 
 
 def age_value(lines: Sequence[str]) -> int:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import requests
 
 from kreuz_sync import checks
 
+from . import status
 from .ask import Ask
 from .counters import Statistics
 from .decisions import Hit
 from .finding import close
 from .kept import Kept, kept_in
 from .listing import CacheEntry, Wanted, cache_entry, kept_for_listing, uri_of
-from .policy import Policy
+from .patterns import Pattern
+from .policy import Policy, Seconds, in_seconds
 from .store import CacheStore, Record, StoreTrouble
 from .stored import decode, encode
 from .variants import others_of
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from kreuz_sync.clock import Clock
     from kreuz_sync.response import Response
 
+    from .setting import Cache
     from .workings import Tools, Workings
 
 
@@ -43,14 +46,14 @@ class Handling:
 
     # --- looking ----------------------------------------------------------------------------
 
-    def entries(self, **wanted: Any) -> Iterator[CacheEntry]:
+    def entries(self, url: Pattern | None = None, **wanted: Any) -> Iterator[CacheEntry]:
         """What is stored: all of it, or what fits.
 
         url: a pattern as for `ttl_by_url`. host: one host. status: an HTTP status. older_than,
         younger_than: seconds of age. stale: True for what is not fresh any more, False for what is.
         """
-        which = Wanted(**wanted)
-        return (entry for entry, _ in self._each() if entry in which)
+        which = Wanted(url=url, **wanted)
+        return (entry for entry, _ in self._each(bodies=False) if entry in which)
 
     def __iter__(self) -> Iterator[CacheEntry]:
         return self.entries()
@@ -64,32 +67,42 @@ class Handling:
         return True
 
     def __contains__(self, url: object) -> bool:
-        """Whether an answer to a plain GET of `url` is stored, fresh or not."""
-        return isinstance(url, str) and self.get(url) is not None
+        """Whether an answer to a plain GET of `url` is stored, fresh or not. Its body is not read."""
+        if not isinstance(url, str):
+            return False
+        tools = self._tools()
+        try:
+            key = self._key_of(tools, url)
+        except (requests.exceptions.RequestException, ValueError):  # what is no URL was never asked for
+            return False
+        found = self._whole(tools, key, url)
+        if found is None:
+            return False
+        close(found[0])
+        return True
 
     def get(self, what: str | CacheEntry) -> Response | None:
         """The stored answer to a plain GET of a URL, or that of an entry; None if there is none.
 
-        Fresh or not, and without a word to the origin.
+        Fresh or not, and without a word to the origin. A plain GET has no credentials, not even a
+        session's own: what was asked for with them is found among the `entries`.
         """
         from .replay import replay
 
         tools = self._tools()
         if isinstance(what, CacheEntry):
-            key, url = what.key, what.url
+            found, url = self._kept(tools, what.key, what.url), what.url
         else:
-            key, url = self._key_of(tools, what), what
-        record = self.store.read(key)
-        if record is None:
+            found, url = self._whole(tools, self._key_of(tools, what), what), what
+        if found is None:
             return None
-        kept = kept_in(record, self.policy, tools.keys.canonical(url))
-        if kept is None or kept.entry is None:
-            close(record)
-            return None
+        record, kept = found
+        assert kept.entry is not None
         hit = Hit(kept.entry, kept.entry.age(self.clock.wall()), kept.stored.status)
         request = requests.Request("GET", url).prepare()
         response = replay(request, hit, kept, record.body, stream=False)
         response.content  # noqa: B018  # decodes it
+        response.cache_status = status.appended(kept.told, status.hit(hit))
         return response
 
     def volume(self) -> int:
@@ -115,6 +128,8 @@ class Handling:
         """
         if (what is None) is not bool(wanted):
             raise TypeError("delete: either a URL or an entry is wanted, or what fits some of entries()'s arguments")
+        if not isinstance(what, str | CacheEntry | None):
+            raise TypeError(f"delete: {what!r}: the text of a URL is wanted, or an entry")
         tools = self._tools()
         if isinstance(what, str):
             uri = uri_of(self._key_of(tools, what))
@@ -133,15 +148,15 @@ class Handling:
         keys = [entry.key, *(other.key for other in others_of(stored))] if stored is not None else [entry.key]
         return sum(map(self.store.delete, keys))
 
-    def update_ttl(self, seconds: float, **wanted: Any) -> int:
+    def update_ttl(self, seconds: Seconds, url: Pattern | None = None, **wanted: Any) -> int:
         """Keep answers for `seconds` from now (0: for ever), whatever they were stored for; how many.
 
-        wanted: what `entries` takes. Raises ValueError under "rfc9111", where the origin decides.
+        url, wanted: what `entries` takes. Raises ValueError under "rfc9111", where the origin decides.
         """
         if not self.policy.keeps_time:
             raise ValueError('update_ttl: under policy="rfc9111" the origin says how long an answer is fresh')
-        seconds, which, count = checks.seconds("seconds", seconds), Wanted(**wanted), 0
-        for entry, (record, kept) in self._each():
+        seconds, which, count = in_seconds("seconds", seconds), Wanted(url=url, **wanted), 0
+        for entry, (record, kept) in self._each(bodies=False):
             if entry in which:
                 stored = kept.stored
                 # It counts from when the answer came.
@@ -158,15 +173,15 @@ class Handling:
 
     # --- taking along -----------------------------------------------------------------------
 
-    def export(self, path: str | os.PathLike[str], **wanted: Any) -> int:
+    def export(self, path: str | os.PathLike[str], url: Pattern | None = None, **wanted: Any) -> int:
         """Write answers into a file that another cache can import; how many. See `archive.py` for its form.
 
-        wanted: what `entries` takes. Answers that were asked for with credentials stay here, and so
+        url, wanted: what `entries` takes. Answers that were asked for with credentials stay here, and so
         do those whose request cannot be told any more.
         """
         from .archive import is_portable, write
 
-        which, tools = Wanted(**wanted), self._tools()
+        which, tools = Wanted(url=url, **wanted), self._tools()
         pieces = (
             (kept.stored, record.body)
             for entry, (record, kept) in self._each()
@@ -175,15 +190,14 @@ class Handling:
         return write(path, pieces)
 
     def load(self, path: str | os.PathLike[str]) -> int:
-        """Add the answers of a file that `export` wrote; how many. What is stored already is replaced.
+        """Add the answers of a file that `export` wrote; how many. None takes the place of one that came no earlier.
 
         Raises ValueError for a file of another form, OSError for one that cannot be read.
         """
-        from .archive import admit, read
+        from .loading import admit, read
 
-        tools = self._tools()
-        most = getattr(self, "max_entry_size", None)
-        return sum(admit(tools, item, getattr(self, "key", None), most) for item in read(path))
+        tools, cache = self._tools(), cast("Cache", self)
+        return sum(admit(cache, tools, item) for item in read(path))
 
     # --- what the others share --------------------------------------------------------------
 
@@ -194,20 +208,36 @@ class Handling:
             raise StoreTrouble("the store cannot be used now")
         return tools
 
+    def _kept(self, tools: Tools, key: str, url: str) -> tuple[Record, Kept] | None:
+        """What is stored under `key` and of use; whoever asks for it closes the record."""
+        record = self.store.read(key)
+        if record is None:
+            return None
+        kept = kept_in(record, self.policy, tools.keys.canonical(url))
+        if kept is None or kept.entry is None:
+            close(record)
+            return None
+        return record, kept
+
+    def _whole(self, tools: Tools, key: str, url: str) -> tuple[Record, Kept] | None:
+        """The same, unless it is a part of an answer."""
+        found = self._kept(tools, key, url)
+        if found is not None and found[1].entry is not None and found[1].entry.held is not None:
+            close(found[0])
+            return None
+        return found
+
     def _key_of(self, tools: Tools, url: str) -> str:
         """The key of a plain GET of `url`."""
         request = requests.Request("GET", checks.text("url", url)).prepare()
-        function = getattr(self, "key", None)
-        text = None if function is None else function(request)
+        cache = cast("Cache", self)
+        text = None if cache.key is None else cache.text_for(request)
         return tools.keys.primary(Ask("GET", request.url or url, {}), text) or ""
 
-    def _each(self) -> Iterator[tuple[CacheEntry, tuple[Record, Kept]]]:
-        """All entries. The record of each is closed when the next one is asked for."""
+    def _each(self, *, bodies: bool = True) -> Iterator[tuple[CacheEntry, tuple[Record, Kept]]]:
+        """All entries, with `bodies` or without. The record of each is closed when the next one is asked for."""
         now = self.clock.wall()
-        for key in self.store.keys():
-            record = self.store.read(key)
-            if record is None:
-                continue
+        for key, record in self.store.records(bodies=bodies):
             try:
                 kept = kept_for_listing(record, self.policy)
                 if kept is not None:

@@ -12,9 +12,11 @@ from .ask import Ask
 from .capture import Capture, Collected
 from .decisions import Forward
 from .entry import entry_of
-from .exchange import Exchange, Heard, Times
+from .exchange import Exchange, Heard, Times, secrets_of
+from .joining import Joiner
 from .keeping import with_asked
 from .kept import is_fresh
+from .parts import PARTIAL
 from .store import Body
 from .stored import Stored
 from .storing import refusal, to_store
@@ -42,6 +44,7 @@ class Intake:
             *(exchange.ask, response.status_code, heard.fields, self.cache.policy, tools.keys),
             received=self.cache.clock.wall(),
             posts=self.cache.post,
+            parts=self.cache.policy.store_parts and (forward.completes or "range" in exchange.ask.fields),
         )
         if heard.refusal is None and self._is_too_large(bodies.expected_length(response)):
             heard.refusal = "size"
@@ -109,16 +112,26 @@ class Intake:
 
     def _keep(self, exchange: Exchange, tools: Tools, head: Stored, body: Body, size: int) -> bool:
         stored = head._replace(size=size)
+        if stored.status == PARTIAL:
+            return self._keep_part(exchange, tools, stored, body)
         if not tools.keeper.keep(exchange, stored, body):
             return False
         self.workings.counters.add("stored")
         flight, flights = exchange.flight, self.workings.flights
-        if (flight is not None and flight.condition is not None) or flights.goes_alone(exchange.key):
+        is_awaited = flight is not None and (flight.condition is not None or flight.lead is not None)
+        if is_awaited or flights.goes_alone(exchange.key):
             entry = entry_of(stored, self.cache.policy, tools.keys.canonical(exchange.ask.url))
             exchange.of_use = entry is not None and is_fresh(entry, self.cache.clock.wall())
             if exchange.of_use:
                 flights.forgive(exchange.key)
         return True
+
+    def _keep_part(self, exchange: Exchange, tools: Tools, stored: Stored, body: Body) -> bool:
+        joiner = Joiner(exchange, tools, most=self.cache.max_entry_size, now=self.cache.clock.wall())
+        is_kept = joiner.keep(stored, body)
+        if is_kept:
+            self.workings.counters.add("stored")
+        return is_kept
 
     def _is_too_large(self, size: int | None) -> bool:
         most = self.cache.max_entry_size
@@ -126,21 +139,14 @@ class Intake:
 
     def _is_wanted(self, exchange: Exchange, response: Response) -> bool:
         """The user's own word, asked last."""
-        store_if = self.cache.store_if
-        if store_if is None:
-            return True
-        try:
-            return bool(store_if(exchange.request, response))
-        except BaseException:
-            response.close()
-            raise
+        return self.workings.rule.allows(exchange.request, response)
 
     def _is_whose_it_seems(self, exchange: Exchange, tools: Tools, response: Response) -> bool:
         """Whether a layer below added credentials, so that the answer is somebody's and its key does not say whose."""
         sent = response.request
         if sent is exchange.request or sent is None or not sent.url or not sent.method:
             return True
-        ask = Ask(sent.method, sent.url, sent.headers, exchange.ask.certificate)
+        ask = Ask(sent.method, sent.url, sent.headers, exchange.ask.certificate, secrets_of(sent))
         return tools.keys.identity(ask) == tools.keys.identity(exchange.ask)
 
 

@@ -27,7 +27,9 @@ from .uris import one_of, user_of
 
 # Names of fields that carry credentials, besides Authorization and Cookie: X-API-Key, Private-Token, ...
 # A name too many costs a stored response; one too few gives somebody's page to somebody else.
-_CREDENTIALS = re.compile(r"auth|token|secret|key\b|api-?key|passw|session|credential|signature")
+_CREDENTIALS = re.compile(
+    r"auth|token|secret|key\b|api-?key|passw|session|credential|signature|jwt|assertion|macaroon|ticket|wsse"
+)
 # What a proxy wants to know says nothing about who asks the origin. Sec-... are the browser's own.
 _NO_CREDENTIALS = re.compile(r"proxy-|sec-|accept|if-|content-")
 
@@ -80,12 +82,24 @@ class Keys:
         """
         return _digest(self.secret, "uri", text)
 
+    def target(self, ask: Ask, text: str | None = None, url: str | None = None) -> str:
+        """What the keys begin with of all that is kept for what `ask` is about, or for another `url` of its server.
+
+        text: what the user's own key function gave instead of the URI. A Host field that the caller
+        wrote names the site that he asks, whatever address the URL has.
+        """
+        if text is None:
+            host, text = ask.get("host"), self.canonical(url or ask.url)
+            if host is not None:
+                text = f"{text}\0{host.lower()}"
+        return self.uri(text)
+
     def primary(self, ask: Ask, text: str | None = None) -> str | None:
         """The key of what a GET (or HEAD) finds; None if its credentials are for this one request.
 
         text: what the user's own key function gave instead of the URI.
         """
-        uri = self.uri(self.canonical(ask.url) if text is None else text)
+        uri = self.target(ask, text)
         who = self.identity(ask)
         if not who:
             return None if who is None else uri
@@ -98,7 +112,7 @@ class Keys:
         """
         if "cookie" not in ask.fields or len(self._names(ask)) > 1 or ask.certificate or user_of(ask.url):
             return None
-        return self.uri(self.canonical(ask.url) if text is None else text)
+        return self.target(ask, text)
 
     def posted(self, ask: Ask, body: object, text: str | None = None) -> str | None:
         """The key of the answer to a POST with `body`; None if the body is a stream, which cannot be compared."""
@@ -133,7 +147,7 @@ class Keys:
         return _digest(self.secret, "identity", "\0".join(said))
 
     def _names(self, ask: Ask) -> tuple[str, ...]:
-        return _credential_names(tuple(ask.fields), self._own_fields)
+        return _credential_names(tuple(ask.fields), self._own_fields | ask.secrets)
 
 
 @lru_cache(maxsize=256)

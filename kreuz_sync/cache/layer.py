@@ -18,7 +18,7 @@ import requests
 from requests.adapters import BaseAdapter
 
 from kreuz_sync import fork
-from kreuz_sync.calls import Call, current
+from kreuz_sync.calls import Call, current, current_call
 from kreuz_sync.response import Response, adopt
 from kreuz_sync.stack import LayerAdapter, copy_request
 
@@ -26,11 +26,13 @@ from . import status
 from .ask import Ask
 from .background import Background
 from .collapse import Flight
+from .cookies import remember
 from .decisions import Forward, Hit, Refuse
-from .exchange import Exchange
-from .finding import Found
+from .exchange import Exchange, secrets_of
+from .finding import Found, close
 from .forwarding import Forwarder
 from .policy import Wishes
+from .processes import leads_here
 from .replay import refuse
 from .reuse import scope, validation
 from .workings import Tools
@@ -38,6 +40,7 @@ from .workings import Tools
 if TYPE_CHECKING:
     from .setting import Cache
 
+PROCESSES = "processes"  # the value of `Cache.collapse` for equal requests of several processes
 COLLAPSE_WAIT_S = 60.0  # the longest that a call without a time-out waits for an equal one
 # Why a request is forwarded although an equal one that is under way might bring its answer.
 _MAY_WAIT = frozenset({"uri-miss", "vary-miss", "stale"})
@@ -114,7 +117,7 @@ class CacheAdapter(LayerAdapter):
         """What an answer to `exchange` is under; False if it cannot be stored, or told from others."""
         ask, cache = exchange.ask, self.cache
         if cache.key is not None:
-            exchange.text = cache.key(exchange.request)
+            exchange.text = cache.text_for(exchange.request)
             if exchange.text is None:
                 return False
         if ask.method == "POST" and cache.post:
@@ -172,8 +175,9 @@ class CacheAdapter(LayerAdapter):
 
     def _miss(self, exchange: Exchange, tools: Tools, forward: Forward, landings: int) -> Response:
         """Ask the origin, unless an equal request does so already. landings: before the store was looked into."""
-        flights = self.workings.flights
-        joined = flights.join(exchange.key, exchange) if self._may_wait(exchange, forward) else None
+        flights, among_processes = self.workings.flights, self.cache.collapse == PROCESSES
+        may_wait = self._may_wait(exchange, forward) and not (among_processes and leads_here())
+        joined = flights.join(exchange.key, exchange) if may_wait else None
         if joined is None:
             return self._forwarder.forward(exchange, tools, forward)
         flight, leads = joined
@@ -184,6 +188,8 @@ class CacheAdapter(LayerAdapter):
             answer = None
             if flights.landings != landings:
                 answer, forward = self._look_again(exchange, tools, forward)
+            if answer is None and among_processes:
+                answer, forward = self._lead(exchange, tools, forward, flight)
             return self._forwarder.forward(exchange, tools, forward) if answer is None else answer
         finally:
             flights.land(flight, of_use=exchange.of_use)
@@ -195,6 +201,19 @@ class CacheAdapter(LayerAdapter):
             answer, forward = self._look_again(exchange, tools, forward)
         return self._forwarder.forward(exchange, tools, forward) if answer is None else answer
 
+    def _lead(
+        self, exchange: Exchange, tools: Tools, forward: Forward, flight: Flight
+    ) -> tuple[Response | None, Forward]:
+        """Lead all processes; or wait for what another one brings, and what to ask if that is no answer."""
+        has_waited = self.workings.processes.wait(flight, _patience(exchange.options), self)
+        lead = flight.lead
+        if lead is None and not has_waited:
+            return None, forward
+        answer, forward = self._look_again(exchange, tools, forward)
+        if answer is None and has_waited and lead is not None and not lead.is_taken_over:
+            lead.end()  # what was waited for has come, and all who can use none of it ask at once
+        return answer, forward
+
     def _look_again(self, exchange: Exchange, tools: Tools, forward: Forward) -> tuple[Response | None, Forward]:
         """What an equal request may have brought meanwhile; and what to ask if that is no answer."""
         found = self._find(exchange, tools)
@@ -205,10 +224,15 @@ class CacheAdapter(LayerAdapter):
 
     def _may_wait(self, exchange: Exchange, forward: Forward) -> bool:
         """Whether what an equal request brings could be the answer. A stream is stored too late for that."""
-        if not self.cache.collapse or exchange.stream or exchange.ask.method != "GET":
+        cache = self.cache
+        if not cache.collapse or exchange.stream or exchange.ask.method != "GET":
+            return False
+        if cache.policy.store_parts and "range" in exchange.ask.fields:  # an equal one may want another part
+            return False
+        if not forward.completes and forward.reason not in _MAY_WAIT:
             return False
         said = exchange.ask.directives
-        return forward.reason in _MAY_WAIT and forward.keep and not said.no_cache and said.max_age != 0
+        return forward.keep and not said.no_cache and said.max_age != 0
 
     # --- in the background ------------------------------------------------------------------
 
@@ -221,25 +245,44 @@ class CacheAdapter(LayerAdapter):
         options = {**exchange.options, "stream": False}
         again = Exchange(request, options, _ask(request, options), Wishes())
         again.key, again.text = exchange.key, exchange.text
-        self._background.start(key, partial(self._renew, again, tools, validation(key, hit.entry)))
+        trace, call = current_call().trace, current_call().apart()
+        work = partial(self._renew, again, tools, validation(key, hit.entry), call)
+        self._background.start(key, work if trace is None else trace.behind(work, call, request))
 
-    def _renew(self, exchange: Exchange, tools: Tools, forward: Forward) -> None:
+    def _renew(self, exchange: Exchange, tools: Tools, forward: Forward, call: Call) -> None:
         joined = self.workings.flights.join(exchange.key, exchange)
         if joined is not None and not joined[1]:
             return  # somebody else is at it
-        current.set(Call())  # in a context of its own
+        current.set(call)  # in a context of its own
         exchange.flight = joined[0] if joined is not None else None
         try:
-            self._forwarder.forward(exchange, tools, forward).close()
-            self.workings.counters.add("refreshed")
+            if exchange.flight is None or self._is_mine_to_renew(exchange, tools, exchange.flight):
+                answer = self._forwarder.forward(exchange, tools, forward)
+                remember(call.session, exchange.request, answer)
+                answer.close()
+                self.workings.counters.add("refreshed")
         finally:
             if exchange.flight is not None:
                 self.workings.flights.land(exchange.flight, of_use=exchange.of_use)
 
+    def _is_mine_to_renew(self, exchange: Exchange, tools: Tools, flight: Flight) -> bool:
+        """Whether no other process is at it, or has done it just now."""
+        if self.cache.collapse != PROCESSES:
+            return True
+        if self.workings.processes.take(flight) is not None:
+            return False
+        found = self._find(exchange, tools)
+        close(found.record)
+        return not isinstance(found.decision, Hit) or bool(found.decision.stale)
+
 
 def _ask(request: requests.PreparedRequest, options: dict[str, Any]) -> Ask:
-    certificate = options.get("cert")
-    return Ask(request.method or "", request.url or "", request.headers, repr(certificate) if certificate else "")
+    certificate, url = options.get("cert"), request.url or ""
+    return Ask(
+        *(request.method or "", url, request.headers, repr(certificate) if certificate else ""),
+        secrets_of(request),
+        trusting=options.get("verify") is False and url.startswith("https:"),
+    )
 
 
 def _or_refuse(exchange: Exchange, forward: Forward) -> Forward | Refuse:
@@ -250,8 +293,9 @@ def _or_refuse(exchange: Exchange, forward: Forward) -> Forward | Refuse:
 
 def _patience(options: dict[str, Any]) -> float:
     """Seconds to wait for an equal request: as long as an answer of one's own might take."""
-    timeout = options.get("timeout")
+    timeout, left = options.get("timeout"), current_call().left()
     read = timeout[1] if isinstance(timeout, tuple) and len(timeout) == 2 else timeout
+    longest = COLLAPSE_WAIT_S if left is None else max(0.0, min(left, COLLAPSE_WAIT_S))
     if isinstance(read, bool) or not isinstance(read, (int, float)):
-        return COLLAPSE_WAIT_S
-    return min(float(read), COLLAPSE_WAIT_S)
+        return longest
+    return min(float(read), longest)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kreuz_sync import checks
 from kreuz_sync.urls import host_of
@@ -10,7 +10,8 @@ from kreuz_sync.urls import host_of
 from .entry import Entry
 from .kept import Kept
 from .lines import first
-from .policy import Pattern, Policy, checked_pattern, url_pattern
+from .patterns import Pattern, checked_pattern, url_pattern
+from .policy import Policy
 from .store import Record
 from .stored import decode
 
@@ -56,7 +57,10 @@ class Wanted:
         older_than: float | None = None,
         younger_than: float | None = None,
         stale: bool | None = None,
+        **unknown: Any,
     ) -> None:
+        for name, value in unknown.items():
+            raise TypeError(f"{name}={value!r}: one of url, host, status, older_than, younger_than and stale is wanted")
         self._url = None if url is None else url_pattern(checked_pattern("url", url))
         self._host = None if host is None else host_of(f"//{checks.text('host', host)}")
         self._status = None if status is None else checks.count("status", status, least=100, most=599)
@@ -81,7 +85,13 @@ def kept_for_listing(record: Record, policy: Policy) -> Kept | None:
     if type(known) is Kept and known.policy is policy:
         return known
     stored = decode(record.head)
-    return None if stored is None else Kept(record.head, stored, policy, stored.url)
+    if stored is None:
+        return None
+    try:
+        host_of(stored.url)
+    except ValueError:  # nobody can ask for it
+        return None
+    return Kept(record.head, stored, policy, stored.url)
 
 
 def cache_entry(key: str, kept: Kept, now: float) -> CacheEntry:

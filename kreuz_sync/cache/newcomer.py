@@ -12,18 +12,17 @@ import requests
 
 from .ask import Ask
 from .decisions import Hit
-from .finding import close
 from .keeping import with_asked
 from .kept import Kept
 from .replay import replay
-from .stored import FieldLines, Stored, decode, encode
+from .stored import EARLIEST, FieldLines, Stored, encode, is_sound
 from .storing import refusal, to_store
 
 if TYPE_CHECKING:
     from .setting import Cache
     from .workings import Tools
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("kreuz_sync.cache")
 _REDACTED = "REDACTED"
 UNREADABLE = "unreadable"  # the reason for what is damaged, or in a form that is not known
 
@@ -41,14 +40,15 @@ class Migrated(int):
     def __str__(self) -> str:
         """A sentence for people."""
         left = ", ".join(f"{count} {reason}" for reason, count in sorted(self.skipped.items()))
-        return f"{int(self)} answers stored" + (f"; skipped: {left}" if left else "")
+        many = f"{int(self)} {'answer' if self == 1 else 'answers'} stored"
+        return f"{many}; skipped: {left}" if left else many
 
 
 class Newcomer(NamedTuple):
     """A stored answer as another cache has it.
 
     asked: fields of its request. body: bytes on the wire, as `fields` describe them. response_time: Unix seconds.
-    elapsed: seconds.
+    elapsed: seconds. sent: the body of its request.
     """
 
     method: str
@@ -61,43 +61,55 @@ class Newcomer(NamedTuple):
     body: bytes
     response_time: float
     elapsed: float
+    sent: bytes = b""
 
 
 def admit_all(cache: Cache, source: str | os.PathLike[str], items: Iterable[Newcomer | str]) -> Migrated:
-    """Store what may be stored; for what could not be read there is the reason in place of it."""
-    tools, count, skipped = cache._tools(), 0, Counter[str]()
+    """Store what may be stored; for what could not be read there is the reason in place of it.
+
+    Raises TypeError if `cache` is none.
+    """
+    if not hasattr(cache, "is_cache"):
+        raise TypeError(f"cache={cache!r}: a Cache is wanted, as Cache('answers', ttl=3600), or session.cache")
+    tools, stored, skipped = cache._tools(), set[str](), Counter[str]()
     for item in items:
-        reason = item if isinstance(item, str) else _admit(cache, tools, item)
+        key, reason = ("", item) if isinstance(item, str) else _admit(cache, tools, item)
         if reason is None:
-            count += 1
-        else:
+            stored.add(key)
+        elif key not in stored:  # one source may have an answer twice: alone, and behind a redirect
             skipped[reason] += 1
-    done = Migrated(count, dict(skipped))
+    done = Migrated(len(stored), dict(skipped))
     if skipped:
-        _log.warning("%s: %s", os.fspath(source), done)
+        told = {"event": "migration_skipped", "source": os.fspath(source), "stored": len(stored)}
+        _log.info("%s: %s", os.fspath(source), done, extra={**told, "skipped": dict(skipped)})
     return done
 
 
-def _admit(cache: Cache, tools: Tools, item: Newcomer) -> str | None:
-    """Put `item` into the store; why not, or None."""
+def _admit(cache: Cache, tools: Tools, item: Newcomer) -> tuple[str, str | None]:
+    """Put `item` into the store: what it is under there, and why it is not stored, None if it is."""
     ask = Ask(item.method, item.url, item.asked)
     try:
-        request = requests.Request(item.method, item.url, headers=item.asked).prepare()
+        request = requests.Request(item.method, item.url, headers=item.asked, data=item.sent).prepare()
     except ValueError:  # a URL, or a field, that cannot be sent
-        return UNREADABLE
-    text = None if cache.key is None else cache.key(request)
+        return "", UNREADABLE
+    text = None if cache.key is None else cache.text_for(request)
     if cache.key is not None and text is None:
-        return "not for this cache (key)"
-    key = tools.keys.primary(ask, text)
+        return "", "not for this cache (key)"
+    is_post = item.method == "POST" and cache.post
+    key = tools.keys.posted(ask, item.sent, text) if is_post else tools.keys.primary(ask, text)
     # Which credentials they were may not be told any more, and whose they are now even less.
     if key is None or "." in key or _REDACTED in item.url:
-        return "asked for with credentials"
+        return "", "asked for with credentials"
     received = min(item.response_time, cache.clock.wall())
-    refused = refusal(ask, item.status, item.fields, cache.policy, tools.keys, received=received)
-    if refused is not None or ask.has_body:
-        return f"not to be stored ({refused or 'method'})"
+    if not received >= EARLIEST:
+        return "", UNREADABLE
+    refused = refusal(ask, item.status, item.fields, cache.policy, tools.keys, received=received, posts=cache.post)
+    if refused is not None or (ask.has_body and not is_post):
+        return "", f"not to be stored ({refused or 'method'})"
+    if is_post and not _is_what_was_sent(ask, item.sent):
+        return "", "not to be stored (a body that was changed, or is never the same)"
     if cache.max_entry_size is not None and len(item.body) > cache.max_entry_size:
-        return "too large"
+        return "", "too large"
     stored = to_store(
         *(ask, item.status, item.reason, item.version, item.fields, cache.policy, tools.keys),
         request_time=received - item.elapsed,
@@ -105,23 +117,33 @@ def _admit(cache: Cache, tools: Tools, item: Newcomer) -> str | None:
         elapsed=item.elapsed,
     )
     stored = with_asked(stored._replace(size=len(item.body)), ask)
-    if _is_known(tools, key, stored):
-        return "not newer than what is stored"
-    if cache.store_if is not None and not _wanted(cache, request, stored, item.body):
-        return "not wanted (store_if)"
-    return None if tools.keeper.put(key, stored, item.body) is not None else "not written (store)"
+    if not is_sound(stored):
+        return "", UNREADABLE
+    place = tools.keeper.key_for(key, stored)
+    if tools.keeper.has_newer(place, stored):
+        return place, "not newer than what is stored"
+    if not _is_wanted(cache, request, stored, item.body):
+        return place, "not wanted (store_if)"
+    written = tools.keeper.put(key, stored, item.body)
+    return written or place, None if written is not None else "not written (store)"
 
 
-def _is_known(tools: Tools, key: str, stored: Stored) -> bool:
-    record = tools.keeper.store.read(key)
-    close(record)
-    there = None if record is None else decode(record.head)
-    return there is not None and there.variant == stored.variant and there.response_time >= stored.response_time
+def _is_what_was_sent(ask: Ask, sent: bytes) -> bool:
+    """Whether a program will send the same body again.
+
+    Other caches change what they write down (a secret is left out); and between the parts of a form with files stands
+    a boundary, which is another one in every request.
+    """
+    length = ask.get("content-length")
+    kind = (ask.get("content-type") or "").lower()
+    return length in (None, str(len(sent))) and _REDACTED.encode() not in sent and not kind.startswith("multipart/")
 
 
-def _wanted(cache: Cache, request: requests.PreparedRequest, stored: Stored, body: bytes) -> bool:
+def _is_wanted(cache: Cache, request: requests.PreparedRequest, stored: Stored, body: bytes) -> bool:
+    if cache.store_if is None:
+        return True
     kept = Kept(encode(stored), stored, cache.policy, request.url or stored.url)
-    if kept.entry is None or cache.store_if is None:
+    if kept.entry is None:
         return False
     response = replay(request, Hit(kept.entry, 0.0, stored.status), kept, body, stream=False)
-    return bool(cache.store_if(request, response))
+    return cache.workings.rule.allows(request, response)

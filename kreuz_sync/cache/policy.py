@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from kreuz_sync import checks
 from kreuz_sync.settings import Setting
 
+from .patterns import Pattern, checked_pattern, url_pattern
+
 DAY = 86_400.0
-Pattern = str | re.Pattern[str]
+Seconds = float | timedelta
 
 
 class Wishes(NamedTuple):
@@ -35,12 +38,11 @@ class Policy(Setting):
 
     name: "ttl" keeps every whole 2xx answer to GET (and 301 and 308) for `ttl` seconds whatever
     the origin says about freshness, and validates it then. "rfc9111" does what the origin says.
-    ttl: seconds; 0 never ends. ttl_by_url: seconds by URL pattern, the first that matches counts;
-    None stores nothing there. A pattern is a compiled regular expression, searched in the whole
-    URL, or text in which `*` stands for anything: a host (`*.example.com`), a host and a path
-    (`example.com/news/*`) or a whole URL (`https://example.com/*`). Without a port it is for all
-    ports.
-
+    ttl: seconds, or a `timedelta`; 0 never ends. ttl_by_url: the same by URL pattern, the first that
+    matches counts; None stores nothing there. A pattern is a compiled regular expression, searched
+    in the whole URL, or text in which `*` stands for anything: a host (`*.example.com`), a host and
+    a path with its query (`example.com/news/*`) or a whole URL (`https://example.com/*`). Without a
+    port it is for all ports. One that could match no URL is a ValueError.
     keep_no_store: under "ttl", store also what the origin marks `no-store`. That is not about
     freshness but about secrecy, so it is obeyed unless you say so.
 
@@ -52,6 +54,9 @@ class Policy(Setting):
 
     heuristic_fraction, heuristic_cap: under "rfc9111", the part of the time since Last-Modified
     for which a response without a lifetime counts as fresh, and the most that may be, seconds.
+
+    store_parts: under "rfc9111", store answers to range requests too, and put parts of the same
+    version together. Raises ValueError under "ttl".
 
     Raises TypeError or ValueError for anything else.
     """
@@ -65,6 +70,7 @@ class Policy(Setting):
         "stale_if_disconnected",
         "heuristic_fraction",
         "heuristic_cap",
+        "store_parts",
     )
 
     name: str
@@ -75,6 +81,7 @@ class Policy(Setting):
     stale_if_disconnected: float
     heuristic_fraction: float
     heuristic_cap: float
+    store_parts: bool
     keeps_time: bool  # "ttl": a fixed time, not the origin's word
     _compiled: tuple[tuple[re.Pattern[str], float | None], ...]
 
@@ -82,27 +89,31 @@ class Policy(Setting):
         self,
         name: str = "ttl",
         *,
-        ttl: float = 3600.0,
-        ttl_by_url: Mapping[Pattern, float | None] | None = None,
+        ttl: Seconds = 3600.0,
+        ttl_by_url: Mapping[Pattern, Seconds | None] | None = None,
         keep_no_store: bool = False,
-        stale_if_error: float = 0.0,
-        stale_if_disconnected: float | None = None,
+        stale_if_error: Seconds = 0.0,
+        stale_if_disconnected: Seconds | None = None,
         heuristic_fraction: float = 0.1,
-        heuristic_cap: float = DAY,
+        heuristic_cap: Seconds = DAY,
+        store_parts: bool = False,
     ) -> None:
         checks.one_of("policy", name, ("ttl", "rfc9111"))
         patterns = _patterns(ttl_by_url)
+        if checks.flag("store_parts", store_parts) and name == "ttl":
+            raise ValueError('store_parts=True: under "ttl" only whole answers are stored; it is for policy="rfc9111"')
         if stale_if_disconnected is None:
             stale_if_disconnected = DAY if name == "rfc9111" else 0.0
         self._fix(
             name=name,
-            ttl=checks.seconds("ttl", ttl),
+            ttl=in_seconds("ttl", ttl),
             ttl_by_url=patterns,
             keep_no_store=checks.flag("keep_no_store", keep_no_store),
-            stale_if_error=checks.seconds("stale_if_error", stale_if_error),
-            stale_if_disconnected=checks.seconds("stale_if_disconnected", stale_if_disconnected),
+            stale_if_error=in_seconds("stale_if_error", stale_if_error),
+            stale_if_disconnected=in_seconds("stale_if_disconnected", stale_if_disconnected),
             heuristic_fraction=checks.number("heuristic_fraction", heuristic_fraction),
-            heuristic_cap=checks.seconds("heuristic_cap", heuristic_cap),
+            heuristic_cap=in_seconds("heuristic_cap", heuristic_cap),
+            store_parts=store_parts,
             keeps_time=name == "ttl",
             _compiled=tuple((url_pattern(pattern), seconds) for pattern, seconds in patterns),
         )
@@ -126,35 +137,12 @@ def _patterns(ttl_by_url: Any) -> tuple[tuple[Pattern, float | None], ...]:
     return tuple(
         (
             checked_pattern("ttl_by_url", pattern),
-            None if value is None else checks.seconds(f"ttl_by_url[{pattern!r}]", value),
+            None if value is None else in_seconds(f"ttl_by_url[{pattern!r}]", value),
         )
         for pattern, value in ttl_by_url.items()
     )
 
 
-def checked_pattern(name: str, pattern: Any) -> Pattern:
-    """`pattern` if it is one; `name` is that of the argument."""
-    if isinstance(pattern, re.Pattern) and isinstance(pattern.pattern, str):
-        return pattern
-    if isinstance(pattern, str) and pattern:
-        return pattern
-    wanted = "text such as 'example.com/news/*' or a compiled regular expression"
-    raise TypeError(f"{name}: {pattern!r}: {wanted} is wanted")
-
-
-def url_pattern(pattern: Pattern) -> re.Pattern[str]:
-    """`pattern`, as in `Policy`, as an expression to search in a canonical URL."""
-    if isinstance(pattern, re.Pattern):
-        return pattern
-    scheme, colon, rest = pattern.rpartition("://")
-    authority, slash, path = rest.partition("/")
-    # A `*` for a host must not reach into the path, where anybody may write another host's name.
-    scheme = _wildcards(scheme.lower(), "[^:/]*") if colon else "[^:/]+"
-    host = _wildcards(authority.lower(), "[^/?]*")
-    port = "" if ":" in authority else "(?::[0-9]+)?"
-    path = "/" + _wildcards(path, ".*") if slash else "(?:[/?].*)?"
-    return re.compile(rf"\A{scheme}://{host}{port}{path}\Z", re.DOTALL)
-
-
-def _wildcards(text: str, anything: str) -> str:
-    return anything.join(map(re.escape, text.split("*")))
+def in_seconds(name: str, value: Any) -> float:
+    """A duration in seconds, which may be given as a `timedelta`. Raises TypeError or ValueError for anything else."""
+    return checks.seconds(name, value.total_seconds() if isinstance(value, timedelta) else value)

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 
 from .answering import answerable_range, part, unchanged
 from .ask import Ask
-from .decisions import AskAgain, Conclusion, Decision, Forward, Freshen, Hit, PassOn, Refuse
+from .decisions import AskAgain, Complete, Conclusion, Decision, Forward, Freshen, Hit, PassOn, Refuse
 from .entry import Entry
 from .lines import first
+from .parts import PARTIAL, completes, completion
 from .policy import NO_WISHES, Policy, Wishes
 from .stored import FieldLines
 from .validation import Nominee, conditions, confirmed, own_nominees
@@ -69,6 +70,8 @@ def decide(
     """
     if entry is None:
         return _allowed(_nothing_stored(ask, others), ask, wishes)
+    if entry.held is not None and part(ask, entry) is None:
+        return _allowed(_lacking(ask, entry, key), ask, wishes)
     age = entry.age(now)
     if ask.plain and wishes is NO_WISHES:  # nearly every hit
         if age < entry.lifetime and not entry.validate_first:
@@ -98,6 +101,13 @@ def _nothing_stored(ask: Ask, others: Sequence[Nominee]) -> Forward:
     # With a single nominee a date would do too, but a date says little about another variant.
     tags = conditions([nominee._replace(last_modified=None) for nominee in nominees])
     return Forward("vary-miss", tags, nominees)
+
+
+def _lacking(ask: Ask, entry: Entry, key: str) -> Forward:
+    """A stored part is not what `ask` wants; where that wants the whole, what is missing will do."""
+    forward = Forward("partial", entry=entry, key=key)
+    wanted = completion(entry) if ask.plain and ask.method == "GET" else {}
+    return forward._replace(conditions=wanted, completes=True) if wanted else forward
 
 
 def validation(key: str, entry: Entry) -> Forward:
@@ -168,14 +178,16 @@ def _stale_while_revalidate(ask: Ask, entry: Entry, age: float) -> str | None:
 
 def _hit(ask: Ask, entry: Entry, age: float, stale: str | None = None, refresh: bool = False) -> Hit | Forward:
     """The answer from `entry`: all of it, or what the caller's condition and range make of it."""
+    if entry.held is not None and part(ask, entry) is None:
+        return Forward("partial")
     if ask.conditional and unchanged(ask, entry):
         return Hit(entry, age, 304, None, stale, refresh)
-    if "range" in ask.fields and ask.method == "GET" and entry.stored.status == 200:
+    if "range" in ask.fields and ask.method == "GET" and entry.stored.status in (200, PARTIAL):
         # Of a coded body it would be a part of the code, which nobody could decode: the origin may choose another.
         asked = part(ask, entry) if first(entry.fields, "content-encoding") in (None, "identity") else None
         if asked is None:
             return Forward("partial", keep=False)
-        return Hit(entry, age, 206, asked, stale, refresh)
+        return Hit(entry, age, PARTIAL, asked, stale, refresh)
     return Hit(entry, age, entry.stored.status, None, stale, refresh)
 
 
@@ -194,17 +206,20 @@ def conclude(
     now: float,
 ) -> Conclusion:
     """What the origin's answer to a forwarded request means. RFC 9111, section 4.3.3; RFC 5861, section 4."""
+    if forward.completes and status in (PARTIAL, 416):
+        has_rest = status == PARTIAL and forward.entry is not None and completes(forward.entry, fields)
+        return Complete() if has_rest else AskAgain(forward.plainly)
     if status == 304:
         nominee = confirmed(fields, forward.nominees)
         if nominee is not None:
             return Freshen(nominee, pass_on=ask.conditional)
         if forward.conditions:
-            return AskAgain(forward._replace(conditions={}, nominees=()))
+            return AskAgain(forward.plainly)
         return PassOn(keep=False)
     if status in ERROR_STATUSES and forward.entry is not None:
         # Even an error that may be stored must not take the place of what was there before it.
         return _instead_of_error(ask, forward, policy, wishes, now, 0.0) or PassOn(keep=False)
-    supersedes = forward.entry is not None and ask.method == "GET" and status != 206 and 200 <= status < 300
+    supersedes = forward.entry is not None and ask.method == "GET" and status != PARTIAL and 200 <= status < 300
     return PassOn(forward.keep, supersedes)
 
 

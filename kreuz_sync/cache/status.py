@@ -16,9 +16,9 @@ def hit(found: Hit) -> str:
     return f"{NAME}; hit{_ttl(found)}{detail}"
 
 
-def validated(reason: str, found: Hit) -> str:
-    """Of a stored answer that the origin has just confirmed."""
-    return f"{NAME}; fwd={reason}; fwd-status=304{_ttl(found)}"
+def validated(reason: str, status: int, found: Hit) -> str:
+    """Of a stored answer that the origin has just confirmed (`status` 304) or completed (206)."""
+    return f"{NAME}; fwd={reason}; fwd-status={status}{_ttl(found)}"
 
 
 def instead_of_error(reason: str, status: int | None, found: Hit) -> str:
@@ -32,9 +32,10 @@ def collapsed(reason: str, found: Hit) -> str:
     return f"{NAME}; fwd={reason}{_ttl(found)}; collapsed"
 
 
-def forwarded(reason: str, *, stored: bool = False) -> str:
+def forwarded(reason: str, *, stored: bool = False, detail: str | None = None) -> str:
     """Of the origin's own answer."""
-    return f"{NAME}; fwd={reason}; stored" if stored else f"{NAME}; fwd={reason}"
+    told = f"{NAME}; fwd={reason}; detail={detail}" if detail else f"{NAME}; fwd={reason}"
+    return f"{told}; stored" if stored else told
 
 
 def appended(others: str | None, ours: str) -> str:

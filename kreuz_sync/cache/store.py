@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 Body = bytes | BinaryIO
 
@@ -53,6 +53,20 @@ class Record:
         self.parsed: object | None = None
 
 
+class Lead(Protocol):
+    """Says that its holder asks for what is to be kept under a key, and that others had better wait for it.
+
+    It ends with `end`, when it is dropped, or with the process that has it, however that ends.
+    """
+
+    @property
+    def is_taken_over(self) -> bool:
+        """Whether the one before was never ended: its holder died."""
+
+    def end(self) -> None:
+        """Let others lead; the second time does nothing. Never raises."""
+
+
 class CacheStore(ABC):
     """An interface for stores; subclass it to keep responses elsewhere."""
 
@@ -63,6 +77,16 @@ class CacheStore(ABC):
     @abstractmethod
     def write(self, key: str, head: bytes, body: Body) -> None:
         """Keep a record under `key`, in place of what is there. A file is read from its position to its end."""
+
+    def write_if_current(self, key: str, head: bytes, body: Body, age: float) -> bool:
+        """`write`, unless what begins with the key's first 32 characters was dropped within `age` seconds.
+
+        Whether it was written. Another process may have made invalid (`delete_under`) what this one
+        has asked for `age` seconds ago, and then the answer may be from before that. A store that is
+        shared should know of it; this one takes it that nobody did.
+        """
+        self.write(key, head, body)
+        return True
 
     @abstractmethod
     def rewrite_head(self, key: str, head: bytes, expected: bytes | None = None) -> bool:
@@ -89,6 +113,16 @@ class CacheStore(ABC):
 
         A key written meanwhile may be among them or not, and come again if it was dropped first.
         """
+
+    def records(self, *, bodies: bool = True) -> Iterator[tuple[str, Record]]:
+        """All records with their keys, in the order of `keys`. Whoever asks closes each one's body.
+
+        bodies: False if these are not wanted; a store that would have to fetch them may leave them empty.
+        """
+        for key in self.keys():
+            record = self.read(key)
+            if record is not None:
+                yield key, record
 
     @abstractmethod
     def clear(self) -> int:
@@ -119,6 +153,24 @@ class CacheStore(ABC):
         """
         made: bytes = self.__dict__.setdefault("_secret", os.urandom(32))
         return made
+
+    @property
+    def has_leads(self) -> bool:
+        """Whether processes that share this store can wait for each other's answers: then there is `lead`."""
+        return False
+
+    def lead(self, key: str) -> Lead | bytes:
+        """The lead for `key`, as long as nobody else has it, in this process or another.
+
+        Otherwise what tells the one who has it from the next, b"" where that is not known. This never
+        waits for somebody, and of one key's holder another key knows nothing.
+        """
+        raise StoreTrouble(f"{type(self).__name__} has no leads")
+
+    @property
+    def renewals(self) -> int:
+        """How often `secret` has changed since this object was made, since others began the store anew."""
+        return 0
 
     def close(self) -> None:  # noqa: B027 - there may be nothing to release
         """Release what is open."""

@@ -6,11 +6,17 @@ Pure: nothing here knows where the bytes are kept.
 from __future__ import annotations
 
 import json
+import re
+from itertools import chain
 from typing import Any, NamedTuple
 
 FORMAT = b"kz1\n"  # the first bytes of every head; another format is a miss, not an error
 
 FieldLines = tuple[tuple[str, str], ...]
+
+EARLIEST, LATEST = -62_135_596_800.0, 253_402_300_799.0  # from the year 1 to 9999, as far as an HTTP-date goes
+_LONGEST = 1e9  # seconds that an exchange may have taken: 30 years
+_BREAK = re.compile("[\r\n\0]")
 
 
 class Stored(NamedTuple):
@@ -49,13 +55,69 @@ def encode(stored: Stored) -> bytes:
 
 
 def decode(head: bytes) -> Stored | None:
-    """What `encode` made `head` from; None if it is damaged or of another format."""
+    """What `encode` made `head` from; None if it is damaged, of another format, or holds what no answer can."""
     if not head.startswith(FORMAT):
         return None
     try:
         values = json.loads(head[len(FORMAT) :].decode("utf-8", "surrogatepass"))
         stored = Stored(*values)
-        fields = tuple((str(name), str(value)) for name, value in stored.fields)
-        return stored._replace(fields=fields, vary=tuple(map(str, stored.vary)))
-    except (ValueError, TypeError):
+        fields = tuple([(name, value) for name, value in stored.fields])
+        stored = stored._replace(fields=fields, vary=tuple(stored.vary))
+        return stored if is_sound(stored) else None
+    except (ValueError, TypeError, RecursionError):
         return None
+
+
+def is_sound(stored: Stored) -> bool:
+    """Whether all values are of their types and in their ranges, so that nothing which uses them can fail."""
+    method, url, status, reason, version, fields, vary, variant, sent, came, elapsed, kept_for, size, extra = stored
+    asked = extra.get("asked", _NOTHING) if type(extra) is dict else None
+    return (
+        _are_texts((method, url, reason, variant, *vary))
+        and url.isprintable()
+        and _is_integer(status, 100, 999)
+        and _is_integer(version, 0, 99)
+        and _is_integer(size, 0, 2**63)
+        and _is_number(sent, EARLIEST - _LONGEST, LATEST)
+        and _is_number(came, EARLIEST, LATEST)
+        and _is_number(elapsed, 0.0, _LONGEST)
+        and (kept_for is None or _is_number(kept_for, 0.0, _MOST))
+        and type(asked) is dict
+        and _are_texts([value for value in asked.values() if value is not None])
+        and are_fields(fields)
+    )
+
+
+def are_fields(lines: FieldLines) -> bool:
+    """Whether field lines could have come over the wire, and may go over it again: in latin-1, each in a line."""
+    try:
+        text = "".join(chain.from_iterable(lines))
+    except TypeError:
+        return False
+    return (text.isascii() or max(text) <= "\xff") and _BREAK.search(text) is None
+
+
+def is_sound_reference(
+    key: str, vary: tuple[str, ...], variant: str, etag: str | None, last_modified: str | None, date: float
+) -> bool:
+    """The same for what one record says of another."""
+    validators = tuple(("", value) for value in (etag, last_modified) if value is not None)
+    is_named = _are_texts((key, variant, *vary)) and key.isascii() and key.isprintable()
+    return is_named and are_fields(validators) and _is_number(date, EARLIEST, LATEST)
+
+
+_NOTHING: dict[str, Any] = {}
+_MOST = 1.7e308  # a number that is still finite when it is added to any age
+
+
+def _are_texts(values: Any) -> bool:
+    return all(type(value) is str for value in values)
+
+
+def _is_integer(value: Any, least: int, most: int) -> bool:
+    return type(value) is int and least <= value <= most
+
+
+def _is_number(value: Any, least: float, most: float) -> bool:
+    """Neither what is no number nor NaN lies between two numbers."""
+    return type(value) in (int, float) and least <= value <= most

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urljoin
 
 from .ask import Ask
@@ -11,9 +12,11 @@ from .directives import directives, listed_fields, window
 from .freshness import HEURISTICALLY_CACHEABLE, date_value, explicit_lifetime, lifetime
 from .keys import Keys
 from .lines import Grouped, grouped, names, without
+from .parts import PARTIAL, is_tellable
 from .policy import Policy
 from .selecting import variant_of, vary_names
 from .stored import FieldLines, Stored
+from .uris import canonical
 
 # RFC 9110, section 7.6.1, and RFC 9111, section 3.1: for one connection, or for one proxy.
 NEVER_STORED = frozenset(
@@ -25,9 +28,8 @@ NEVER_STORED = frozenset(
 _INDISPENSABLE = frozenset(
     "age cache-control content-encoding content-length content-type date etag expires last-modified vary".split()
 )
-# Answers that are no representation of the resource, or only a part of one (RFC 6585; RFC 9110,
-# section 15.4.5); parts are not stored here.
-_NEVER = frozenset({206, 304, 428, 429, 431, 511})
+# Answers that are no representation of the resource (RFC 6585; RFC 9110, section 15.4.5).
+_NEVER = frozenset({304, 428, 429, 431, 511})
 # Statuses whose meaning for a cache is known here (RFC 9111, section 5.2.2.3): those of RFC 9110.
 _UNDERSTOOD = frozenset(
     {200, 201, 202, 203, 204, 205, *range(300, 306), 307, 308, *range(400, 418), 421, 422, 426, *range(500, 506)}
@@ -47,28 +49,46 @@ def refusal(
     *,
     received: float,
     posts: bool = False,
+    parts: bool = False,
     challenge: bool = False,
 ) -> str | None:
     """Why a response to `ask` is not stored, in a word; None if it may be.
 
     received: when its header section came, Unix seconds. posts: answers to POST are wanted too,
-    under their own key. challenge: it is a challenge page. What depends on the body (its end,
-    its size) is for who reads it.
+    under their own key. parts: the answer to a range request is wanted. challenge: it is a
+    challenge page. What depends on the body (its end, its size) is for who reads it.
     """
     if ask.directives.no_store:
         return "no-store"
-    if "range" in ask.fields:
+    if "range" in ask.fields and not (parts and status in (200, PARTIAL)):
         return "range"
     if challenge:
         return "challenge"
-    if status < 200 or status in _NEVER:
+    if status < 200 or status in _NEVER or (status == PARTIAL and not parts):
         return "status"
     read = grouped(fields)
+    if status == PARTIAL and (ask.method != "GET" or not is_tellable(read)):
+        return "range"
     if ask.method != "GET" and not (ask.method == "POST" and (posts or _answers_get(ask, status, read, policy, keys))):
         return "method"
     if vary_names(read.get("vary", ())) is None:
         return "vary"
+    if keys.ignored_query and _leads_to_ignored(ask, read, keys):
+        return "ignored parameter"
     return _refusal_of_response(status, read, policy, keys.canonical(ask.url), received)
+
+
+def _leads_to_ignored(ask: Ask, read: Grouped, keys: Keys) -> bool:
+    """Whether a link in its fields has a parameter that makes no difference: the next caller's may be another."""
+    for name in ("location", "content-location"):
+        for line in read.get(name, ()):
+            try:
+                url = urljoin(ask.url, line.strip(" \t"))
+            except ValueError:
+                continue
+            if keys.canonical(url) != canonical(url):
+                return True
+    return False
 
 
 def refusal_of_stored(stored: Stored, policy: Policy, url: str) -> str | None:
@@ -166,9 +186,13 @@ def to_store(
         elapsed=elapsed,
         kept_for=policy.ttl_of(keys.canonical(ask.url)) if policy.keeps_time else None,
         size=-1,
-        # The field itself is for the connection; that the body was framed by it is worth knowing.
-        extra={"chunked": True} if chunked else {},
+        extra=_noted(chunked=chunked, unverified=ask.trusting),
     )
+
+
+def _noted(*, chunked: bool, unverified: bool) -> dict[str, Any]:
+    """What is worth knowing later. The field that says how a body was framed is for the connection, and not stored."""
+    return {name: True for name, is_so in (("chunked", chunked), ("unverified", unverified)) if is_so}
 
 
 def storable_fields(fields: FieldLines, *, received: float) -> FieldLines:

@@ -14,7 +14,7 @@ from .ask import Ask
 from .keys import Keys
 from .lines import first
 from .selecting import matches, variant_of
-from .stored import Stored
+from .stored import Stored, is_sound_reference
 from .validation import Nominee
 
 # A resource that varies by something unbounded (a User-Agent, a cookie) would make its primary
@@ -55,10 +55,11 @@ def others_of(stored: Stored) -> tuple[Other, ...]:
 
 def _read(item: Any) -> Other | None:
     try:
-        key, vary, variant, etag, last_modified, date = item
-        return Other(str(key), tuple(map(str, vary)), str(variant), etag, last_modified, float(date))
+        other = Other(*item)
+        other = other._replace(vary=tuple(other.vary))
     except (TypeError, ValueError):
         return None
+    return other if is_sound_reference(*other) else None
 
 
 def choose(primary: Stored, others: Sequence[Other], key: str, ask: Ask, keys: Keys) -> str | None:

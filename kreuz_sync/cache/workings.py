@@ -17,6 +17,8 @@ from .generations import Generations
 from .keeping import Keeper
 from .keys import Keys
 from .policy import Policy
+from .processes import Processes
+from .rule import Rule, StoreIf
 from .store import CacheStore
 from .trouble import GuardedStore
 
@@ -35,21 +37,32 @@ class Workings:
     make_keys: gives the keys for a secret.
     """
 
-    def __init__(self, store: CacheStore, policy: Policy, make_keys: Callable[[bytes], Keys], clock: Clock) -> None:
+    def __init__(
+        self,
+        store: CacheStore,
+        policy: Policy,
+        make_keys: Callable[[bytes], Keys],
+        clock: Clock,
+        store_if: StoreIf | None = None,
+    ) -> None:
         self.counters = Counters()
+        self.rule = Rule(store_if)
         self.store = GuardedStore(store, self.counters, clock)
         self.flights = Flights(clock)
+        self.processes = Processes(self.store, self.flights, clock)
         self.generations = Generations()
         self._policy = policy
         self._make_keys = make_keys
         self._tools: Tools | None = None
+        self._renewals = 0  # of the store's secret, that _tools knows of
         self._lock = threading.Lock()  # guards _users
         self._users: weakref.WeakSet[object] = weakref.WeakSet()
         fork.renew_in_child(self)
 
     def tools(self) -> Tools | None:
         """None as long as the store cannot be opened."""
-        if self._tools is None:
+        renewals = self.store.store.renewals
+        if self._tools is None or self._renewals != renewals:
             secret = self.store.secret()
             if secret is None:
                 return None
@@ -57,6 +70,7 @@ class Workings:
             keys = self._make_keys(secret)
             finder = Finder(self.store, self._policy, keys)
             self._tools = Tools(keys, finder, Keeper(finder, self.generations))
+            self._renewals = renewals
         return self._tools
 
     def attach(self, user: object) -> None:

@@ -100,6 +100,11 @@ def _add_fetch(commands: Any) -> None:
         help="a list, one URL a line; blank lines and lines that start with # are left out",
     )
     command.add_argument("--body", action="store_true", help="put bodies into the lines of JSON")
+    command.add_argument(
+        "--allow-private",
+        action="store_true",
+        help="let pages of public hosts redirect to private addresses, as of this machine or a local network",
+    )
     _add_options(command)
 
 

@@ -9,20 +9,17 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import IO, Any
 
 from kreuz_sync import checks
-from kreuz_sync.cache import Cache, CacheEntry, DiskStore, Policy, StoreTrouble
-from kreuz_sync.cache.kept import Kept
-from kreuz_sync.cache.listing import cache_entry
-from kreuz_sync.cache.store import Record
+from kreuz_sync.cache import CacheEntry, DiskStore, StoreTrouble
 from kreuz_sync.cache.uris import listed
 from kreuz_sync.response import Response
 from kreuz_sync.urls import host_of, redact_text
 
+from .cache_folder import Shown, can_be_made_one, is_cache, is_somebodys, require_export
 from .tables import line, plain, size, span, table
 
 OK, FAILED, BAD_USAGE = 0, 1, 2  # exit codes
@@ -33,12 +30,15 @@ OK, FAILED, BAD_USAGE = 0, 1, 2  # exit codes
 
 def cache(read: argparse.Namespace) -> int:
     """`kreuz-sync cache`: do what `read` says, and give the exit code."""
-    if not is_cache(read.folder):
+    is_new = read.verb == "import" and can_be_made_one(read.folder)
+    if not is_new and not is_cache(read.folder):
         return _fail(f"{read.folder} is no folder of a cache", BAD_USAGE)
     try:
+        if is_new:
+            require_export(read.file)  # before there is a folder
         with_store = DiskStore(read.folder, max_entries=0, memory=0)
         try:
-            return _VERBS[read.verb](_Shown(with_store, ttl=0, max_entry_size=None), read)
+            return _VERBS[read.verb](Shown(with_store, ttl=0, max_entry_size=None), read)
         finally:
             with_store.close()
     except BrokenPipeError:  # `| head` has seen enough
@@ -49,49 +49,7 @@ def cache(read: argparse.Namespace) -> int:
         return _fail(str(error), FAILED)
 
 
-def is_cache(folder: str) -> bool:
-    """Whether `folder` holds a cache. Changes nothing: opening another folder would make one of it."""
-    import sqlite3
-    from contextlib import closing
-    from urllib.request import pathname2url
-
-    from kreuz_sync.cache.folder.connect import DATABASE
-
-    path = os.path.join(os.path.abspath(folder), DATABASE)
-    if not os.path.isfile(path):
-        return False
-    try:
-        with closing(sqlite3.connect(f"file:{pathname2url(path)}?mode=ro", uri=True)) as connection:
-            found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    except sqlite3.Error:
-        return False
-    return {"Cache", "Settings"} <= found
-
-
-class _Shown(Cache):
-    """Every answer by the policy that it was stored under."""
-
-    _RFC9111 = Policy("rfc9111")
-
-    def _each(self) -> Iterator[tuple[CacheEntry, tuple[Record, Kept]]]:
-        for entry, (record, kept) in super()._each():
-            stored = kept.stored
-            if stored.kept_for is None and "pinned" not in stored.extra:
-                by_origin = Kept(record.head, stored, self._RFC9111, stored.url)
-                yield cache_entry(entry.key, by_origin, self.clock.wall()), (record, by_origin)
-            else:
-                yield entry, (record, kept)
-
-    def by_rfc9111(self) -> Cache:
-        """The same answers, for one that only this policy stores."""
-        return Cache(self.store, policy=self._RFC9111, max_entry_size=None)
-
-    def named(self, url: str) -> list[CacheEntry]:
-        """Those that a listing shows under `url`."""
-        return [entry for entry in self if entry.url == listed(url)]
-
-
-def _stats(cache: _Shown, read: argparse.Namespace) -> int:
+def _stats(cache: Shown, read: argparse.Namespace) -> int:
     hosts: dict[str, list[int]] = {}  # answers, stale ones, bytes of bodies
     somebodys, oldest = 0, 0.0
     for entry in cache:
@@ -124,19 +82,23 @@ def _stats(cache: _Shown, read: argparse.Namespace) -> int:
     return OK
 
 
-def _list(cache: _Shown, read: argparse.Namespace) -> int:
+def _list(cache: Shown, read: argparse.Namespace) -> int:
     found = cache.entries(**_wanted(read))
     if read.json:
         for entry in found:
             line(json.dumps(_as_json(entry)))
         return OK
-    rows = [
-        (str(e.status), span(e.age), span(e.ttl) if e.fresh else "stale", size(e.size), e.content_type or "-", e.url)
-        for e in found
-    ]
+    rows = [_row(entry) for entry in found]
     if rows:
-        table([("STATUS", "AGE", "FRESH", "SIZE", "TYPE", "URL"), *rows], right={1, 2, 3})
+        table([("STATUS", "METHOD", "AGE", "FRESH", "SIZE", "TYPE", "FOR", "URL"), *rows], right={2, 3, 4})
     return OK
+
+
+def _row(entry: CacheEntry) -> tuple[str, ...]:
+    left = span(entry.ttl) if entry.fresh else "stale"
+    whose = "somebody" if entry.for_somebody else "anybody"
+    kind = entry.content_type or "-"
+    return (str(entry.status), entry.method, span(entry.age), left, size(entry.size), kind, whose, entry.url)
 
 
 def _as_json(entry: CacheEntry) -> dict[str, Any]:
@@ -144,10 +106,10 @@ def _as_json(entry: CacheEntry) -> dict[str, Any]:
     return {**told, "ttl": entry.ttl if math.isfinite(entry.ttl) else None, "fresh": entry.fresh}
 
 
-def _get(cache: _Shown, read: argparse.Namespace) -> int:
-    response = _found(cache, read.url)
+def _get(cache: Shown, read: argparse.Namespace) -> int:
+    response = _found(cache, read)
     if response is None:
-        return _fail(f"no answer is stored for {plain(listed(read.url))}", FAILED)
+        return FAILED
     if read.out is None:
         sys.stdout.buffer.write(response.content)
         sys.stdout.buffer.flush()
@@ -157,29 +119,35 @@ def _get(cache: _Shown, read: argparse.Namespace) -> int:
     return OK
 
 
-def _found(cache: _Shown, url: str) -> Response | None:
-    caches = (cache, cache.by_rfc9111())
-    for one in caches:
-        if (response := one.get(url)) is not None:
-            return response
-    for entry in cache.named(url):
-        for one in caches:
-            if entry.method == "GET" and (response := one.get(entry)) is not None:
-                return response
-    return None
+def _found(cache: Shown, read: argparse.Namespace) -> Response | None:
+    """The answer that is meant, None where there is none. Says what there is instead, or besides."""
+    url, is_get = plain(listed(read.url)), read.method == "GET"
+    if is_get and not read.with_credentials and (response := cache.given(read.url)) is not None:
+        return response
+    entries = [entry for entry in cache.named(read.url) if entry.method == read.method]
+    fitting = [entry for entry in entries if is_somebodys(entry) is read.with_credentials]
+    answers = [response for entry in fitting if (response := cache.given(entry)) is not None]
+    if not answers:
+        others = len(entries) - len(fitting)
+        instead = "without credentials: --with-credentials" if not read.with_credentials else "with credentials"
+        _fail(f"no answer is stored for {url}" + (f" that was asked for {instead}" if others else ""), FAILED)
+        return None
+    if len(answers) > 1:
+        _say(f"kreuz-sync cache: {len(answers)} answers are stored for {url}: this is the newest")
+    return answers[0]
 
 
-def _delete(cache: _Shown, read: argparse.Namespace) -> int:
+def _delete(cache: Shown, read: argparse.Namespace) -> int:
     wanted = _wanted(read)
     if bool(read.urls) is bool(wanted):
-        return _fail("delete: either URLs are wanted, or --url, --host, --stale or --older-than", BAD_USAGE)
+        return _fail("delete: either URLs are wanted, or some of the options that choose answers", BAD_USAGE)
     count = cache.delete(**wanted) if wanted else 0
     for url in read.urls:
         count += cache.delete(url) or sum(cache.delete(entry) for entry in cache.named(url))
     return _told("deleted", count)
 
 
-def _clear(cache: _Shown, read: argparse.Namespace) -> int:
+def _clear(cache: Shown, read: argparse.Namespace) -> int:
     if not read.yes:
         if sys.stdin is None or not sys.stdin.isatty():
             return _fail("clear: nobody is there to be asked: give --yes", BAD_USAGE)
@@ -189,15 +157,15 @@ def _clear(cache: _Shown, read: argparse.Namespace) -> int:
     return _told("deleted", cache.clear())
 
 
-def _export(cache: _Shown, read: argparse.Namespace) -> int:
+def _export(cache: Shown, read: argparse.Namespace) -> int:
     return _told("written", cache.export(read.file, **_wanted(read)))
 
 
-def _import(cache: _Shown, read: argparse.Namespace) -> int:
+def _import(cache: Shown, read: argparse.Namespace) -> int:
     return _told("added", cache.load(read.file))
 
 
-_VERBS: dict[str, Callable[[_Shown, argparse.Namespace], int]] = {
+_VERBS: dict[str, Callable[[Shown, argparse.Namespace], int]] = {
     "stats": _stats,
     "list": _list,
     "get": _get,
@@ -218,8 +186,9 @@ def _wanted(read: argparse.Namespace) -> dict[str, Any]:
         wanted["host"] = read.host
     if read.stale:
         wanted["stale"] = True
-    if read.older_than is not None:
-        wanted["older_than"] = read.older_than
+    for name in ("status", "older_than", "younger_than"):
+        if getattr(read, name) is not None:
+            wanted[name] = getattr(read, name)
     return wanted
 
 

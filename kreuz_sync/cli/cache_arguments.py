@@ -27,6 +27,8 @@ def add_cache(commands: Any) -> None:
     get = _verb(verbs, "get", "write the body of a stored answer, decoded, to standard output")
     get.add_argument("url", metavar="URL")
     get.add_argument("--out", metavar="FILE", help="write it to FILE instead")
+    get.add_argument("--method", choices=("GET", "POST"), default="GET", help="that of the request: GET, or POST")
+    get.add_argument("--with-credentials", action="store_true", help="one that was asked for with credentials")
     delete = _verb(verbs, "delete", "drop answers, by URL or by what fits")
     delete.add_argument("urls", nargs="*", metavar="URL")
     _with_filters(delete)
@@ -35,7 +37,8 @@ def add_cache(commands: Any) -> None:
     export = _verb(verbs, "export", "write answers into a file that another cache can import")
     export.add_argument("file", metavar="FILE")
     _with_filters(export)
-    _verb(verbs, "import", "add the answers of a file that export wrote").add_argument("file", metavar="FILE")
+    what = "add the answers of a file that export wrote; a FOLDER that is missing or empty becomes a cache"
+    _verb(verbs, "import", what).add_argument("file", metavar="FILE")
 
 
 def _verb(verbs: Any, name: str, what: str, *, as_json: bool = False) -> argparse.ArgumentParser:
@@ -50,8 +53,10 @@ def _with_filters(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("--url", dest="pattern", metavar="PATTERN", help="only these, as 'example.com/news/*'; * stands for anything")
     add("--host", metavar="HOST", help="only those of this host")
+    add("--status", type=int, metavar="CODE", help="only those of this status")
     add("--stale", action="store_true", help="only those that are not fresh any more")
     add("--older-than", type=age, metavar="AGE", help="only those of a greater age: 90, 15m, 12h, 7d")
+    add("--younger-than", type=age, metavar="AGE", help="only those of a lesser age")
 
 
 _AGE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([smhd]?)")

@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from kreuz_sync.ssrf import AddressGuard
+
 from . import demo, example_site, job
 from .arguments import BAD_USAGE, UsageError, parse
 from .fetching import Results, Sink
@@ -65,6 +67,8 @@ def fetch(arguments: argparse.Namespace) -> int:
     if arguments.body and arguments.out:
         raise UsageError("--body writes bodies to standard output, --out to files: give one of the two")
     options = options_of(arguments)
+    if not arguments.allow_private:  # an address that the user writes is fine; one that a page leads to may not be
+        options = options._replace(guard=AddressGuard(redirects_only=True))
     session = _or_usage(lambda: job.open_session(options))
     with contextlib.ExitStack() as opened:
         urls, total = wanted(arguments.urls, arguments.lists, opened)

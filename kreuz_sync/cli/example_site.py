@@ -19,8 +19,20 @@ PAGE = Reply(body=b"<h1>Example</h1>")
 # Every page but /me, whose reply depends on the request. What is in neither is PAGE.
 REPLIES = {
     "/": PAGE,
+    "/robots.txt": Reply(
+        body=b"User-agent: *\nDisallow: /shop\nCrawl-delay: 0.3\n\nSitemap: https://example.com/sitemap.xml\n",
+        kind="text/plain",
+    ),
     "/missing": Reply(404, body=b"no such page"),
     "/busy": Reply(429, (("Retry-After", "1"),), b"slow down"),
+    "/quota": Reply(
+        200, (("RateLimit-Policy", '"pages";q=50;w=60'), ("RateLimit", '"pages";r=40;t=20')), b"enough left"
+    ),
+    "/search": Reply(
+        200,
+        (("X-RateLimit-Resource", "search"), ("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "2")),
+        b"the last one for two seconds",
+    ),
     "/cut": Reply(body=b"<p>".ljust(5_000), cut=3),
     "/large": Reply(body=b"x" * 2_000_000, kind="text/plain"),
     "/shop": Reply(403, (("cf-mitigated", "challenge"),), b"<title>Just a moment...</title>"),
@@ -29,8 +41,11 @@ REPLIES = {
 
 DESCRIPTION = {
     "/": "a page; so is every path that is not named here",
+    "/robots.txt": "disallows /shop, and asks for 0.3 s between requests",
     "/missing": "404",
     "/busy": "429 with Retry-After: 1, always",
+    "/quota": "says that 40 requests are left for the next 20 s, always",
+    "/search": "says that none is left for searches for two seconds, always",
     "/cut": "a body that breaks off after 3 of 5,000 bytes",
     "/large": "a body of 2,000,000 bytes",
     "/shop": "403, a firewall's challenge page",

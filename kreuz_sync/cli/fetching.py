@@ -1,12 +1,12 @@
-"""The job: workers over one session, from a list of URLs to results that are written whole.
+"""The job: many URLs through one session, and results that are written whole.
 
-    the caller's thread      reads the list, and puts URLs into a `HostQueue`
-    `workers` threads        take a URL, fetch it, and hand the outcome to `Results`
+    a thread of `fetch_all`    reads the list
+    its workers                fetch each URL when its host is due
+    one thread                 writes what comes of them
+    the caller's thread        waits for that, and can be interrupted
 
-Whatever ends the run early, an interrupt, a full disk or a reader that left, ends it in this
-order: no URL is handed out any more, nothing is written any more, and the session is closed,
-which wakes the threads that wait for a host's turn. Threads that are on the wire then are
-left behind; what they bring is not used.
+Whatever ends the run early, an interrupt, a full disk or a reader that left, ends it in this order:
+nothing is written any more, and then everything that is under way is stopped.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from kreuz_sync.clock import SYSTEM_CLOCK, Clock
+from kreuz_sync.fetch_all import FetchAll, Result
 from kreuz_sync.sessions import Session
 
-from .outcome import Outcome, answered, failed
+from .outcome import Outcome, answered, failed, repeated
 from .progress import Progress, Silent
 from .summary import Tally
-from .url_list import HostQueue
 
-GRACE_S = 0.5  # for threads that are about to end, so that most runs leave none behind
+GRACE_S = 0.5  # for the writer, which is about to end
 WRITE_GRACE_S = 2.0  # for a file or line that is being written
+LOOK_AGAIN_S = 0.5  # on Windows, a wait for a thread can't be interrupted
 
 
 class Sink(Protocol):
@@ -36,7 +36,7 @@ class Sink(Protocol):
 
 
 class Results:
-    """What all workers share: where outcomes go, and the counts.
+    """Where outcomes go, and the counts.
 
     `_lock` guards all of it. It is held while an outcome is written, so that after `close`
     no file is half written.
@@ -74,78 +74,57 @@ class Results:
                 self._lock.release()
 
 
-class _Crew:
-    """How many workers are left, and the first error that one of them could make no outcome of.
+def run(session: Session, urls: Iterable[str], results: Results, *, workers: int) -> None:
+    """Fetch `urls`, so many at once, and hand each outcome to `results`. Closes these and the session at the end.
 
-    `_lock` guards both. `over` is set when none is left, or something failed.
+    Raises what a sink raises (OSError), what reading `urls` raises, and KeyboardInterrupt.
     """
-
-    def __init__(self, size: int) -> None:
-        self.over = threading.Event()
-        self.error: BaseException | None = None
-        self._lock = threading.Lock()
-        self._working = size
-
-    def leave(self, error: BaseException | None = None) -> None:
-        with self._lock:
-            self._working -= 1
-            self.error = self.error or error
-            if self.error is not None or self._working == 0:
-                self.over.set()
-
-
-def run(session: Session, urls: Iterable[str], results: Results, *, workers: int, clock: Clock = SYSTEM_CLOCK) -> None:
-    """Fetch `urls` with `workers` threads, and hand each outcome to `results`. Closes both at the end.
-
-    Raises what a sink raises (OSError), and KeyboardInterrupt.
-    """
-    queue, crew = HostQueue(), _Crew(workers)
-    threads = [_worker(number, session, queue, results, crew, clock) for number in range(workers)]
+    found = session.fetch_all(urls, workers=workers, live=True)
+    writer = _Writer(found, results)
     try:
-        for thread in threads:
-            thread.start()
-        for number, url in enumerate(urls, start=1):
-            if not queue.put(number, url):
-                break
-        queue.complete()
-        crew.over.wait()
+        writer.start()
+        while writer.is_alive():
+            writer.join(LOOK_AGAIN_S)
     finally:
-        queue.abandon()
         results.close()
+        found.close()
         session.close()
-        _join(threads, clock.monotonic() + GRACE_S, clock)
-    if crew.error is not None:
-        raise crew.error
+        writer.join(GRACE_S)
+    if writer.error is not None:
+        raise writer.error
 
 
-def fetch(session: Session, number: int, url: str, *, clock: Clock = SYSTEM_CLOCK) -> Outcome:
-    """What becomes of one URL. An exception, whatever it is, is that URL's outcome and ends nothing else."""
-    started = clock.monotonic()
-    try:
-        response = session.request("GET", url)
-        return answered(number, url, response, clock.monotonic() - started)
-    except Exception as error:
-        return failed(number, url, error, clock.monotonic() - started)
+class _Writer(threading.Thread):
+    """Takes results as they come. Interrupts strike another thread, and so no line in the middle.
 
+    error: what ended it too early.
+    """
 
-def _worker(
-    number: int, session: Session, queue: HostQueue, results: Results, crew: _Crew, clock: Clock
-) -> threading.Thread:
-    def work() -> None:
+    def __init__(self, found: FetchAll, results: Results) -> None:
+        # A daemon: one that is stuck in a write must not keep the process from ending.
+        super().__init__(name="kreuz-sync-writer", daemon=True)
+        self.error: BaseException | None = None
+        self._found = found
+        self._results = results
+
+    def run(self) -> None:
+        before: Result | None = None
         try:
-            while (item := queue.take()) is not None:
-                results.take(fetch(session, *item, clock=clock))
+            for result in self._found:
+                self._results.take(outcome_of(result, before))
+                before = result
         except BaseException as error:  # it has to end the run, not this thread alone
-            queue.abandon()
-            crew.leave(error)
-        else:
-            crew.leave()
-
-    # Daemons: one that is left on the wire must not keep the process from ending.
-    return threading.Thread(target=work, name=f"kreuz-sync-{number}", daemon=True)
+            self.error = error
 
 
-def _join(threads: Iterable[threading.Thread], until: float, clock: Clock) -> None:
-    for thread in threads:
-        if thread.ident is not None:  # an interrupt may come before all have been started
-            thread.join(max(0.0, until - clock.monotonic()))
+def outcome_of(result: Result, before: Result | None = None) -> Outcome:
+    """What became of one URL. before: the result before it; two of one request come one after the other."""
+    number, url = result.index + 1, str(result.input)
+    if result.response is not None:
+        outcome = answered(number, url, result.response, result.elapsed)
+    else:
+        assert result.error is not None
+        outcome = failed(number, url, result.error, result.elapsed)
+    if before is not None and (before.response, before.error) == (result.response, result.error):
+        return repeated(outcome)
+    return outcome

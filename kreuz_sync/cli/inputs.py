@@ -22,8 +22,9 @@ Source = tuple[Iterable[str], int | None]  # URLs, and how many, if that is know
 def wanted(urls: Sequence[str], lists: Sequence[str], opened: contextlib.ExitStack) -> tuple[Iterator[str], int | None]:
     """All URLs of the command line and of the lists it names, and how many, if that is known.
 
-    Every list is opened here, so that a missing one is found out before anything is sent, and
-    closed with `opened`. Raises UsageError.
+    Every list is opened here, so that a missing one is found out before anything is sent. Files are closed with
+    `opened`, others when they have been read: closing a pipe would wait for the thread that reads it.
+    Raises UsageError.
     """
     if not urls and not lists:
         raise UsageError("nothing to fetch: give URLs, --from FILE, or - to read a list from standard input")
@@ -37,8 +38,22 @@ def wanted(urls: Sequence[str], lists: Sequence[str], opened: contextlib.ExitSta
 
 
 def _listed(name: str, opened: contextlib.ExitStack) -> Source:
-    file = opened.enter_context(open_list(name))
-    return urls_in(file), counted(file)
+    file = open_list(name)
+    if is_file(file):
+        return urls_in(opened.enter_context(file)), counted(file)
+    return _to_its_end(file), None
+
+
+def _to_its_end(file: IO[str]) -> Iterator[str]:
+    with file:
+        yield from urls_in(file)
+
+
+def is_file(file: IO[str]) -> bool:
+    """Whether it can be read again, and reading never waits."""
+    with contextlib.suppress(OSError):
+        return stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+    return False
 
 
 def open_list(name: str) -> IO[str]:

@@ -11,6 +11,7 @@ from typing import IO, NamedTuple
 
 from kreuz_sync.retry import Retry
 from kreuz_sync.sessions import POOL_MAXSIZE, Session
+from kreuz_sync.ssrf import AddressGuard
 from kreuz_sync.throttle import RateLimiter, Throttle
 
 from .fetching import Results, run
@@ -25,6 +26,7 @@ class Options(NamedTuple):
     """What `fetch` and `demo` take.
 
     delay, timeout: seconds. retries: after the first try. max_body: bytes, None for no limit.
+    guard: which addresses redirects may lead to, None for all.
     """
 
     delay: float
@@ -34,6 +36,7 @@ class Options(NamedTuple):
     max_body: int | None
     headers: Mapping[str, str]
     user_agents: tuple[str, ...]
+    guard: AddressGuard | None = None
 
 
 def open_session(options: Options, throttle: RateLimiter | None = None) -> Session:
@@ -45,6 +48,7 @@ def open_session(options: Options, throttle: RateLimiter | None = None) -> Sessi
         max_body=options.max_body,
         headers=options.headers,
         user_agents=options.user_agents or None,
+        deny_private=options.guard or False,
         pool_maxsize=max(POOL_MAXSIZE, options.workers),
     )
 

@@ -107,6 +107,11 @@ def failed(number: int, url: str, error: Exception, elapsed: float) -> Outcome:
     return Outcome(number, url, elapsed, hops=(hop,), tag=tag, error=text)
 
 
+def repeated(outcome: Outcome) -> Outcome:
+    """`outcome`, whose request was made for an equal URL: it counts once."""
+    return outcome._replace(hops=tuple(hop._replace(requests=0, waited=0.0, earlier=()) for hop in outcome.hops))
+
+
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 NO_SCHEME = "this is no whole URL: write http:// or https:// in front"
 OTHER_SCHEME = "only http:// and https:// can be fetched"

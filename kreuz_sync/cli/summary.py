@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from kreuz_sync.errors import RateLimited, WafBlocked
+from kreuz_sync.errors import AddressBlocked, RateLimited, WafBlocked
 
 from .outcome import INVALID_URL, Hop, Outcome
 from .url_list import host_key
@@ -17,6 +17,8 @@ URL_SHOWN = 100  # characters of a failed one
 
 # The answers that make a throttle slow a host down.
 LIMITED = frozenset({RateLimited.tag, WafBlocked.tag})
+
+HINTS = {AddressBlocked.tag: "a page redirects to a private address: --allow-private follows it"}
 
 HEADINGS = ("host", "urls", "ok", "requests", "waited s", "backoffs", "slowest s", "errors")
 
@@ -92,7 +94,7 @@ class Tally:
     def _add_failure(self, outcome: Outcome, tag: str) -> None:
         self.failed += 1
         if len(self.failures) < FAILURES_SHOWN:
-            hint = outcome.error if tag == INVALID_URL else None
+            hint = outcome.error if tag == INVALID_URL else HINTS.get(tag)
             self.failures.append(Failure(tag, outcome.public_url, hint or ""))
 
     def _host(self, name: str) -> HostCount:

@@ -20,6 +20,7 @@ from kreuz_sync.errors import (
     ReadTimeout,
     SslError,
     UndecodableBody,
+    UploadFailed,
 )
 
 # RFC 9110, section 9.2.2: repeating these has the effect of sending them once.
@@ -48,6 +49,7 @@ _AFTER_ERROR: dict[type[BaseException], Repeat] = {
     ConnectTimeout: Repeat.ALWAYS,
     DnsError: Repeat.ALWAYS,
     SslError: Repeat.NEVER,
+    UploadFailed: Repeat.NEVER,
     ReadTimeout: Repeat.IF_IDEMPOTENT,
     DataLoss: Repeat.IF_IDEMPOTENT,
     UndecodableBody: Repeat.NEVER,

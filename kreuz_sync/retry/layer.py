@@ -143,9 +143,15 @@ class RetryAdapter(LayerAdapter):
             try:
                 response = self.inner.send(request, **options)
             except requests.RequestException as error:
+                why = run.refused(error)
+                if why is not None:
+                    return self._given_back(run, error, why)
                 if not self._goes_on(run, error):
                     raise
             else:
+                why = run.refused(response)
+                if why is not None:
+                    return self._given_back(run, response, why)
                 # A double that only looks like a response passes as it is.
                 if not isinstance(response, requests.Response) or not self._goes_on(run, response):
                     return response
@@ -172,27 +178,47 @@ class RetryAdapter(LayerAdapter):
         objection = self._objection(run, outcome, repeat, asked, wait)
         if objection is not None:
             run.mark(outcome, objection)
-            _log.debug("%s: %s; not repeated: %s", run, classify(outcome), objection)
+            if _log.isEnabledFor(logging.DEBUG):
+                tag = classify(outcome)
+                _log.debug("%s: %s; not repeated: %s", run, tag, objection, extra=run.told("retry_skipped", tag=tag))
             return False
         run.wait = wait
         run.keep(outcome)
-        _log.debug(
-            "%s: %s; retry %d of %d in %.3f s",
-            *(run, run.earlier[-1].tag, len(run.earlier), self.retry.attempts, run.wait),
-        )
+        if _log.isEnabledFor(logging.DEBUG):
+            tag, retry = run.earlier[-1].tag, len(run.earlier)
+            _log.debug(
+                "%s: %s; retry %d of %d in %.3f s",
+                *(run, tag, retry, self.retry.attempts, wait),
+                extra=run.told("retry", tag=tag, retry=retry, seconds=wait),
+            )
         answer = outcome if isinstance(outcome, requests.Response) else outcome.response
         if answer is not None:  # an answer of 400 or more is false
             discard(answer, self.retry.clock)
         return True
 
+    def _given_back(self, run: Run, refusal: Outcome, why: str) -> requests.Response:
+        """What was to be repeated, where a layer further in does not send the repeat. Raises it if it is an error."""
+        if _log.isEnabledFor(logging.DEBUG):
+            tag = run.earlier[-1].tag
+            _log.debug("%s: %s; not repeated: %s", run, tag, why, extra=run.told("retry_skipped", tag=tag))
+        last = run.give_back(refusal, why)
+        if isinstance(last, requests.Response):
+            return last
+        try:
+            raise last
+        finally:
+            del last, refusal  # else the error holds the frame that holds it
+
     def _repeat(self, outcome: Outcome) -> Repeat:
         if isinstance(outcome, requests.Response):
+            if getattr(outcome, "from_rate_limit", False):  # no server's word: a window ends when it ends
+                return Repeat.NEVER
             return Repeat.IF_IDEMPOTENT if outcome.status_code in self.retry.statuses else Repeat.NEVER
         return after_error(outcome)
 
     def _objection(self, run: Run, outcome: Outcome, repeat: Repeat, asked: float, wait: float) -> str | None:
         """Why what may be repeated as such is not; None if it is. Takes a token of the budget if so."""
-        retry, request, left = self.retry, run.request, run.call.left()
+        retry, request, left = self.retry, run.request, run.call.left_to_repeat()
         method, url = (request.method or "").upper(), request.url or ""
         if getattr(outcome, "waf", None) is not None:
             return "the answer is a challenge page"
@@ -201,7 +227,9 @@ class RetryAdapter(LayerAdapter):
         if retry.max_retry_after is not None and asked > retry.max_retry_after:
             return f"Retry-After asks for {asked:.0f} s, more than max_retry_after={retry.max_retry_after:g}"
         if left is not None and wait >= left:
-            return f"the next attempt is {wait:.3g} s away, and the deadline {max(left, 0.0):.3g} s"
+            own = run.call.left()
+            end = "deadline" if own is not None and own <= left else "end of the budget's time"
+            return f"the next attempt is {wait:.3g} s away, and the {end} {max(left, 0.0):.3g} s"
         if not _rewound(request):
             return "its body cannot be sent a second time"
         if retry.budget is not None and not retry.budget.spend(url):
@@ -211,13 +239,13 @@ class RetryAdapter(LayerAdapter):
     def _wait(self, run: Run) -> None:
         started = self.retry.clock.monotonic()
         try:
-            self._pause.sleep(run.wait)
+            (run.call.helper or self._pause).sleep(run.wait)
         except SessionClosed as error:
             error.request = run.request
             run.mark(error)
             raise
         finally:
-            run.call.waited += self.retry.clock.monotonic() - started
+            run.call.has_waited("retry", self.retry.clock.monotonic() - started)
 
 
 def _rewound(request: requests.PreparedRequest) -> bool:
@@ -248,6 +276,9 @@ def without_own_retries(adapter: BaseAdapter) -> None:
     if not isinstance(own, urllib3.Retry) or (own.total is not None and own.total <= 0):
         return
     adapter.max_retries = urllib3.Retry(0, read=False)  # type: ignore[attr-defined]  # requests' own default
+    name = type(adapter).__name__
     _log.warning(
-        "%s: its max_retries is set to 0, since the session's own retry takes its place", type(adapter).__name__
+        "%s: its max_retries is set to 0, since the session's own retry takes its place",
+        name,
+        extra={"event": "own_retries_off", "adapter": name},
     )

@@ -15,7 +15,8 @@ class RateLimiter(ABC):
     Give an instance to `Session(throttle=...)` in place of a `Throttle`; it may serve many
     sessions and threads at once, so its methods must be thread-safe. Hosts are named in lower
     case, in IDNA form, without port or trailing dot. These three methods are all that is
-    ever called:
+    ever called, but for `wait_for(host)`: if there is one, `fetch_all` asks it in how many seconds a
+    host is due. It must not wait.
 
         class Nightly(RateLimiter):
             def acquire(self, host):

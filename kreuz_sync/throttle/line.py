@@ -8,63 +8,31 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .pace import ROUNDING_S, Pace, PaceRules
+from .gate import ROUNDING_S, Gate
+from .pace import Pace, PaceRules
 from .report import HostReport
+from .waiter import Line, Waiter
+
+if TYPE_CHECKING:
+    from .buckets import Bucket, Buckets
+    from .verdict import Declared
 
 LONGEST_WAIT_S = 24 * 3600.0  # of one wait; some platforms cannot count much further
 
 
-class Waiter:
-    """One thread in the line of the host `name`.
-
-    owner: the adapter it waits for, so that closing that wakes it. came: when. host: whose line
-    it is in, None for none. give_up: the moment after which it would rather fail, None for
-    never. deadline: that of its call, None for none; `give_up` is no later. refused: seconds to
-    its turn, once that has moved beyond `give_up`. closed: its adapter was closed.
-    """
-
-    __slots__ = ("_bell", "came", "closed", "deadline", "give_up", "host", "name", "owner", "refused")
-
-    def __init__(self, name: str, owner: object, came: float) -> None:
-        self.name = name
-        self.owner = owner
-        self.came = came
-        self.host: Host | None = None
-        self.give_up: float | None = None
-        self.deadline: float | None = None
-        self.refused: float | None = None
-        self.closed = False
-        self._bell = threading.Lock()
-        self._bell.acquire()
-
-    def is_too_late(self, turn: float) -> bool:
-        return self.give_up is not None and turn > self.give_up + ROUNDING_S
-
-    def ring(self) -> None:
-        """End its wait, the present one or else the next. Needs no lock, and may be called in a finalizer."""
-        # A Condition or an Event has a lock of its own, and the very thread that the garbage
-        # collector interrupts with a finalizer may be holding it.
-        try:
-            self._bell.release()
-        except RuntimeError:
-            pass  # rung already
-
-    def wait(self, seconds: float | None) -> bool:
-        """Wait to be rung, `seconds` at most. True if it was. To be called with no lock held."""
-        return self._bell.acquire(timeout=-1 if seconds is None else seconds)
-
-
-class Host(Pace):
+class Host(Line, Pace):
     """One host's pace, and its line.
 
     lock: guards all of it. dropped: the roster has let it go, and another may have taken its
-    place. queue: who waits, the next first; None for nobody. taken: a weak reference to the turn of each
-    request under way, None where their number is not limited. waited: seconds that requests have waited.
+    place. queue: who waits for its turns, the next first; None for nobody. buckets: its parts that have a
+    quota of their own, with those who wait for one of them; None as long as there are none. taken: a weak
+    reference to the turn of each request under way, None where their number is not limited. waited:
+    seconds that requests have waited.
     """
 
-    __slots__ = ("dropped", "lock", "name", "queue", "taken", "waited")
+    __slots__ = ("buckets", "dropped", "lock", "name", "queue", "taken", "waited")
 
     def __init__(self, name: str, rules: PaceRules, now: float) -> None:
         super().__init__(rules, now)
@@ -72,6 +40,7 @@ class Host(Pace):
         self.lock = threading.Lock()
         self.dropped = False
         self.queue: deque[Waiter] | None = None
+        self.buckets: Buckets | None = None
         self.taken: set[weakref.ref[Any]] | None = None if rules.concurrency is None else set()
         self.waited = 0.0
 
@@ -110,86 +79,162 @@ class Host(Pace):
             self.taken.discard(place)
         self.ring_first()
 
+    # --- what it declares ---------------------------------------------------------------
+
+    def heed_answer(self, said: Declared, *, now: float, sent: float, ask: Any) -> None:
+        """Learn what the answer to the request `ask`, of the moment `sent`, says of the host or of one bucket."""
+        self.seen = now
+        bucket = None
+        if said.bucket:
+            bucket = self.named(said.bucket, now)
+            self._with_buckets().learn(ask, said.bucket)
+        gate: Gate = self if bucket is None else bucket
+        gate.heed(said, now=now, sent=sent, ceiling=self.rules.max_retry_after, smooth=self.rules.smooth)
+
+    def end_probe(self, ask: Any, now: float, *, answered: bool) -> None:
+        """The request `ask` was one that others wait for, and has an answer now, or will have none."""
+        self.probed(now, answered=answered)
+        bucket = None if self.buckets is None else self.buckets.find(ask)
+        if bucket is not None:
+            bucket.probed(now, answered=answered)
+
+    def named(self, name: str, now: float) -> Bucket | None:
+        """The bucket of this name; None if there are too many."""
+        return self._with_buckets().named(name, now)
+
+    def _with_buckets(self) -> Buckets:
+        if self.buckets is None:
+            from .buckets import Buckets  # few hosts have any
+
+            self.buckets = Buckets()
+        return self.buckets
+
     # --- the line -----------------------------------------------------------------------
 
     def turn_of_next(self) -> float:
         """The turn of a request that joined the line now."""
-        return self.next_turn() + (len(self.queue) * self.delay if self.queue else 0.0)
+        turn = self.next_turn()
+        return self.behind(turn, len(self.queue), self.delay) if self.queue else turn
 
-    def join(self, waiter: Waiter) -> None:
-        if self.queue is None:
-            self.queue = deque()
-        self.queue.append(waiter)
+    def turn_of(self, waiter: Waiter, now: float) -> float:
+        """The turn of a waiter that comes now. It will not be earlier."""
+        turn = max(self.turn_of_next(), waiter.not_before)
+        bucket = None if self.buckets is None else self.buckets.find_for(waiter)
+        if bucket is not None and bucket.holds(now):
+            turn = max(turn, bucket.turn_of_next(self.delay))
+        return turn
 
-    def is_first(self, waiter: Waiter) -> bool:
-        return self.queue is not None and self.queue[0] is waiter
+    def earliest(self, waiter: Waiter) -> float:
+        """Its turn if it were the first in line."""
+        line: Any = waiter.line
+        opens = self.paused_until if line is None or line is self else line.opens()
+        return max(self.next_turn(), waiter.not_before, opens)
+
+    def join(self, waiter: Waiter, now: float) -> None:
+        """Put the waiter where it has to wait first: by itself, in its bucket's line, or in the host's."""
+        if now < waiter.not_before - ROUNDING_S:
+            self._with_buckets().aside.add(waiter)
+            return
+        bucket = None if self.buckets is None else self.buckets.find_for(waiter)
+        if bucket is not None and bucket.holds(now):
+            bucket.line_up(waiter)
+            return
+        if bucket is not None:
+            waiter.is_probe = bucket.cut
+            bucket.passed(now)
+        self.line_up(waiter)
+
+    def move_up(self, now: float) -> None:
+        """Put into the host's line all whose own moment has come, or whose bucket is open now."""
+        if self.buckets is None:
+            return
+        moved = False
+        for waiter in [one for one in self.buckets.aside if now >= one.not_before - ROUNDING_S]:
+            self.join(waiter, now)
+            self.buckets.aside.discard(waiter)  # last: an interrupt before that leaves it in both, and not in none
+            moved = True
+        for bucket in self.buckets.by_name.values():
+            while bucket.queue and bucket.is_open(now):
+                waiter = bucket.queue[0]
+                waiter.is_probe = bucket.cut
+                bucket.passed(now)
+                self.line_up(waiter)
+                bucket.remove(waiter)
+                moved = True
+        if moved:
+            self._refuse_late(now)
+            self.ring_first()
 
     def leave(self, waiter: Waiter) -> None:
-        """Take `waiter` out of the line, if it is in it, and have the first one look."""
-        if self.queue is not None:
-            if waiter in self.queue:
-                self.queue.remove(waiter)
-            if not self.queue:
-                self.queue = None
-        self.ring_first()
+        """Take `waiter` out of the line, wherever it is, and have the first one look."""
+        if self.buckets is not None:
+            self.buckets.leave(waiter)
+        self.remove(waiter)
 
     def seconds_to_look(self, waiter: Waiter, now: float) -> float | None:
         """Seconds after which `waiter` has to look again without being rung; None for never."""
         moments = []
-        if self.is_first(waiter) and not self.is_due(now):
-            moments.append(self.next_turn())
+        line: Any = waiter.line
+        if line is None:
+            moments.append(waiter.not_before)
+        elif line.is_first(waiter):
+            if line is not self:
+                moments.append(line.opens())
+            elif not self.is_due(now):
+                moments.append(self.next_turn())
         if self.is_limited and waiter.give_up is not None:
             moments.append(waiter.give_up)
         if waiter.deadline is not None:
             moments.append(waiter.deadline)
         return min(max(0.0, min(moments) - now), LONGEST_WAIT_S) if moments else None
 
-    def ring_first(self) -> None:
-        """Have the first in line look again. Needs no lock."""
-        queue = self.queue
-        if queue:
-            try:
-                queue[0].ring()
-            except IndexError:
-                pass  # the last one left in between
-
     def reconsider(self, now: float) -> None:
         """After a change of pace: refuse those whose turn now comes too late, and have the first look again."""
-        if self.queue is None:
-            return
-        turn = max(now, self.next_turn())
-        staying: deque[Waiter] = deque()
-        for waiter in self.queue:
-            if waiter.is_too_late(turn):
-                waiter.refused = turn - now
-                waiter.ring()
-            else:
-                staying.append(waiter)
-                turn += self.delay
-        self.queue = staying or None
+        if self.buckets is not None:
+            self.buckets.take_back(self, now)
+            self.buckets.reconsider(self._turn_in, max(now, self.next_turn()), now)
+        self._refuse_late(now)
         self.ring_first()
+
+    def _refuse_late(self, now: float) -> None:
+        first = max(now, self.next_turn())
+        self.refuse_late(lambda place: self.behind(first, place, self.delay), now)
+
+    def _turn_in(self, bucket: Bucket, place: int) -> float:
+        first = max(self.next_turn(), bucket.opens())
+        return bucket.behind(first, place, self.delay)
 
     def forget_threads(self) -> None:
         """In the child of a fork: nobody waits, nobody holds a place or the lock. What has been learnt stays."""
         self.lock = threading.Lock()
         self.queue = None
+        if self.buckets is not None:
+            self.buckets.forget_threads()
         if self.taken:
             self.taken = set()
 
     # --- the rest -----------------------------------------------------------------------
 
     def is_forgettable(self, now: float) -> bool:
-        return self.queue is None and not self.taken and super().is_forgettable(now)
+        if self.queue is not None or self.taken or (self.buckets is not None and not self.buckets.is_idle(now)):
+            return False
+        return super().is_forgettable(now)
 
     def report(self, now: float) -> HostReport:
-        queue = self.queue
+        queue, buckets = self.queue, self.buckets
+        paused = max(0.0, self.paused_until - now)
+        remaining, reset = (None, None) if self.told is None else self.told.left(now)
         return HostReport(
-            delay=self.delay,
+            delay=self.delay_at(now),
             crawl_delay=self.floor,
             starts=self.starts,
             limited=self.limited,
             backoffs=self.raised,
             waited=self.waited,
-            paused=max(0.0, self.paused_until - now),
-            waiting=len(queue) if queue else 0,
+            paused=paused,
+            waiting=(len(queue) if queue else 0) + (0 if buckets is None else buckets.waiting()),
+            pause_source=self.told.source if paused and self.told is not None else "",
+            remaining=remaining,
+            reset=reset,
+            buckets=() if buckets is None else tuple(one.report(now) for one in list(buckets.by_name.values())),
         )

@@ -21,8 +21,9 @@ SPARSE = 16  # a table that has been so many times as full is made anew, since d
 class Roster:
     """Host by name."""
 
-    def __init__(self, table: RuleTable) -> None:
+    def __init__(self, table: RuleTable, kind: type[Host] = Host) -> None:
         self.table = table
+        self._kind = kind
         self.hosts: dict[str, Host] = {}
         self._order: deque[str] = deque()  # each key of `hosts` once, the next to be looked at first
         self._most = 0  # in `hosts` since it was made
@@ -31,9 +32,19 @@ class Roster:
         """The host's state, new where there is none."""
         host = self.hosts.get(name)
         if host is None:
-            host = self.hosts[name] = Host(name, self.table.find(name), now)
+            host = self.hosts[name] = self._kind(name, self.table.find(name), now)
             self._order.append(name)
         return host
+
+    def shared_line(self, name: str) -> Host | None:
+        """The line that `name`, a host's name with a port, has had a part in until now; None if there is none.
+
+        Its numbers may be read without its lock: each is one step.
+        """
+        if name in self.hosts:
+            return None
+        host = self.table.host_in(name)
+        return None if host is None else self.hosts.get(host)
 
     def sweep(self, now: float) -> None:
         """Drop some idle hosts. To be called while there are more than KEPT."""

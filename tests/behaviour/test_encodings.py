@@ -114,7 +114,9 @@ class TestCodings:
         what = answer(status, fields={"Content-Encoding": "gzip"})
         assert session.get(server.route("/it", what)).content == b""
 
-    @pytest.mark.parametrize("packed", [b"", gzip.compress(b"te") + gzip.compress(b"xt") + b"\0\0\0"])
+    @pytest.mark.parametrize(
+        "packed", [b"", gzip.compress(b"te") + gzip.compress(b"xt") + b"\0\0\0"], ids=["nothing", "padding"]
+    )
     @pytest.mark.parametrize("length", ["true", None])
     def test_nothing_and_padding_are_no_broken_coding(self, session, server, packed, length):
         what = answer(body=packed, length=length, fields={"Content-Encoding": "gzip"})

@@ -280,7 +280,8 @@ def _listen(addresses: Iterable[str]) -> list[socket.socket]:
         try:
             for address in addresses:
                 port = made[0].getsockname()[1] if made else 0
-                made.append(socket.create_server((address, port), backlog=512))
+                family = socket.AF_INET6 if ":" in address else socket.AF_INET
+                made.append(socket.create_server((address, port), family=family, backlog=512))
             return made
         except OSError as error:  # the port is taken at one of the other addresses
             for sock in made:

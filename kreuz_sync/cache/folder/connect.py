@@ -23,9 +23,15 @@ PRAGMAS: dict[str, str | int] = {
 }
 
 
-def connect(path: str, wait: float, clock: Clock = SYSTEM_CLOCK) -> sqlite3.Connection:
+class Connection(sqlite3.Connection):
+    """place: something that lives as long as this is in use, for whoever counts these."""
+
+    place: object = None
+
+
+def connect(path: str, wait: float, clock: Clock = SYSTEM_CLOCK) -> Connection:
     """A connection that any thread may use, one at a time. wait: seconds for other processes' locks."""
-    connection = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False, factory=Connection)
     # A foreign row may hold a text that is none; it is for the reader of the row to say so.
     connection.text_factory = _text
     try:

@@ -127,6 +127,13 @@ def _plain_cache() -> Any:
         def close(self) -> None:
             pass
 
+        def undo_left(self) -> None:
+            """Roll back what an interrupt left open, which nobody could commit any more."""
+            self._txn_id = None
+            if self._connection.in_transaction:
+                with contextlib.suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+
         @contextlib.contextmanager
         def changing(self) -> Iterator[Any]:
             """A transaction: a function to execute SQL, and one to name files to remove once it is committed."""

@@ -13,7 +13,7 @@ from .change import Limits
 from .connect import DATABASE, is_ruined
 from .shelf import Shelf, identity
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("kreuz_sync.cache")
 
 # What diskcache raises over a table that is not as it makes it, besides the usual.
 _TROUBLE = (sqlite3.Error, OSError, ImportError, LookupError, TypeError, ValueError)
@@ -48,4 +48,8 @@ def _set_aside(folder: str, ruin: tuple[int, int]) -> None:
             with suppress(FileNotFoundError):
                 os.unlink(database + suffix)
         os.replace(database, f"{database}-damaged")
-        _log.warning("%s was damaged and is now %s-damaged; the cache begins anew", database, database)
+        _log.warning(
+            "%s was damaged and is now %s-damaged; the cache begins anew",
+            *(database, database),
+            extra={"event": "store_damaged", "path": database},
+        )

@@ -19,10 +19,10 @@ CHECKED_FIRST = 2**23  # bytes: up to this length it is checked before it is han
 _CHUNK = 2**18
 _REMEMBERED = 4096
 
-# A link or a pipe that somebody laid in a body's place is not followed, or waited for.
-_FLAGS = os.O_RDONLY
+# A link or a pipe that somebody laid in a file's place is not followed, or waited for.
+UNFOLLOWED = os.O_RDONLY
 for _name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
-    _FLAGS |= getattr(os, _name, 0)
+    UNFOLLOWED |= getattr(os, _name, 0)
 
 
 class BodyReader:
@@ -41,7 +41,7 @@ class BodyReader:
         damaged: called when that comes out only at the end of reading it. Raises
         FileNotFoundError, and OSError where the system cannot open files now.
         """
-        file = os.open(path, _FLAGS)
+        file = os.open(path, UNFOLLOWED)
         try:
             found = os.fstat(file)
             identity = (found.st_ino, found.st_mtime_ns)

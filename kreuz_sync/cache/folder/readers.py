@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-import sqlite3
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
 from kreuz_sync.cache.store import StoreTrouble
 from kreuz_sync.clock import SYSTEM_CLOCK
 
-from .connect import connect
+from .connect import Connection, connect
 
 _MOST = 8  # connections
+
+
+class _Place:
+    """Counts a connection, from before it is made for as long as somebody knows it.
+
+    A number would be wrong for ever after an interrupt that makes a thread forget what it took.
+    """
+
+    __slots__ = ("__weakref__",)
 
 
 class Readers:
@@ -26,11 +35,12 @@ class Readers:
         self._path = path
         self._wait = wait
         self._closed = False
-        self._idle: list[sqlite3.Connection] = []  # needs no lock: a list's append and pop are atomic
-        self._given_back = threading.Condition()  # guards the three below
-        self._made = 0
+        self._idle: list[Connection] = []  # needs no lock: a list's append and pop are atomic
+        self._lock = threading.Lock()  # guards the three below
+        self._given_back = threading.Condition(self._lock)
+        self._made: weakref.WeakSet[_Place] = weakref.WeakSet()
         self._waiting = 0
-        self._paused: list[sqlite3.Connection] = []
+        self._paused: list[Connection] = []
 
     def rows(self, statement: str, values: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
         """All rows of a SELECT."""
@@ -53,12 +63,12 @@ class Readers:
             raise
         self._give_back(connection)
 
-    def _give_back(self, connection: sqlite3.Connection) -> None:
+    def _give_back(self, connection: Connection) -> None:
         self._idle.append(connection)
         if self._closed:
             self.close()
         elif self._waiting:
-            with self._given_back:
+            with self._lock:
                 self._given_back.notify()
 
     def close(self) -> None:
@@ -71,7 +81,7 @@ class Readers:
         """Wait, up to `until` on the monotonic clock, until nobody reads; then nobody does until `resume`."""
         self._given_back.acquire()
         self._waiting += 1
-        while len(self._paused) < self._made:
+        while len(self._paused) < len(self._made):
             left = until - SYSTEM_CLOCK.monotonic()
             if left <= 0 or (connection := self._given_back.wait_for(self._pop, left)) is None:
                 self.resume()
@@ -92,22 +102,23 @@ class Readers:
         while self._paused:
             self._paused.pop().close()
 
-    def _make_or_wait(self) -> sqlite3.Connection:
+    def _make_or_wait(self) -> Connection:
         if self._closed:
             raise StoreTrouble("the store was closed meanwhile")
-        with self._given_back:
-            if self._made < _MOST:
-                self._made += 1
-            else:
+        with self._lock:
+            if len(self._made) >= _MOST:
                 return self._wait_for_one()
+            place = _Place()
+            self._made.add(place)
         try:
-            return connect(self._path, self._wait)
+            connection = connect(self._path, self._wait)
         except BaseException:
-            with self._given_back:
-                self._made -= 1
+            self._made.discard(place)  # an error keeps what its frames know
             raise
+        connection.place = place
+        return connection
 
-    def _wait_for_one(self) -> sqlite3.Connection:
+    def _wait_for_one(self) -> Connection:
         self._waiting += 1
         try:
             # Whoever gives one back after the first look here sees that somebody waits.
@@ -118,13 +129,12 @@ class Readers:
             raise StoreTrouble(f"other threads were reading for {self._wait:g} seconds")
         return connection
 
-    def _pop(self) -> sqlite3.Connection | None:
+    def _pop(self) -> Connection | None:
         try:
             return self._idle.pop()
         except IndexError:
             return None
 
-    def _drop(self, connection: sqlite3.Connection) -> None:
+    def _drop(self, connection: Connection) -> None:
         connection.close()
-        with self._given_back:
-            self._made -= 1
+        connection.place = None

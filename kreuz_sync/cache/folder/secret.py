@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from contextlib import suppress
+
+from .outgoing import UNFOLLOWED
 
 _LENGTH = 32
 
@@ -33,7 +37,16 @@ def read_secret(path: str) -> bytes:
 
 
 def _read(path: str) -> bytes | None:
-    with suppress(FileNotFoundError), open(path, "rb") as file:
-        secret = file.read(_LENGTH + 1)
-        return secret if len(secret) == _LENGTH else None
-    return None
+    try:
+        file = os.open(path, UNFOLLOWED)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO):  # not there; a link; a socket
+            return None
+        raise
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            return None
+        secret = os.read(file, _LENGTH + 1)
+    finally:
+        os.close(file)
+    return secret if len(secret) == _LENGTH else None

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from typing import Any, BinaryIO, TypeVar
 
-from kreuz_sync.cache.store import Body, Record, StoreTrouble
+from kreuz_sync.cache.store import Body, Lead, Record, StoreTrouble
 from kreuz_sync.cache.tier import MemoryTier
 from kreuz_sync.clock import SYSTEM_CLOCK
 
@@ -20,7 +20,9 @@ from . import statements
 from .bodies import Bodies
 from .change import Limits
 from .connect import DATABASE, connect, is_locked, is_ruined
+from .drops import Drops
 from .layout import open_cache
+from .leads import Leads
 from .listing import in_order
 from .marks import Marks
 from .readers import Readers
@@ -34,7 +36,7 @@ INLINE = 2**15  # bytes of head and body: up to this much a row is cheaper to wr
 _SPOOL_BUFFER = 2**16
 _PIECE = 500  # keys of a listing that are read together
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("kreuz_sync.cache")
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -62,6 +64,7 @@ class Shelf:
         self._limits = limits
         self._database = os.path.join(folder, DATABASE)
         self._has_warned = False
+        self._leads: Leads | None = None
         os.makedirs(folder, 0o700, exist_ok=True)
         # SQLite gives its other files the mode of this one.
         os.close(os.open(self._database, os.O_RDWR | os.O_CREAT, 0o600))
@@ -72,10 +75,12 @@ class Shelf:
             cache = open_cache(folder, connection)
             marks = Marks(f"{self._database}-changes")
             undo.callback(marks.close)
+            self._drops = Drops(f"{self._database}-drops")
+            undo.callback(self._drops.close)
             self._uses = Uses(f"{self._database}-uses")
             undo.pop_all()
         self._readers = Readers(self._database, wait)
-        self._writer = Writer(connection, cache, marks, self._uses, wait)
+        self._writer = Writer(connection, cache, marks, self._uses, self._drops, wait)
         self._bodies = Bodies(folder, cache.disk)
         tier = MemoryTier(memory, marks) if memory else None
         self._reading = Reading(self._readers, self._bodies, tier, self._uses, self._met_damage)
@@ -102,20 +107,26 @@ class Shelf:
         return self._reading.read(key)
 
     @seam
-    def write(self, key: str, head: bytes, body: Body) -> None:
+    def write(self, key: str, head: bytes, body: Body, began: float | None = None) -> bool:
+        """See `CacheStore.write_if_current`. began: when it was asked for, by `perf_counter`."""
         with self._bodies.receive(body, INLINE - len(head)) as content:
             if isinstance(content, bytes):
+                row = Row(head, content, len(content), 0)
                 with self._writer.changing() as change:
-                    change.put(key, Row(head, content, len(content), 0), None, self._limits)
-                return
+                    return self._is_current(key, began) and change.put(key, row, None, self._limits)
             length, total = content.measure()
             name, path = self._bodies.place()
             row = Row(head, None, length, total)
             with self._writer.changing() as change:
-                kept = change.put(key, row, name, self._limits)
+                kept = self._is_current(key, began) and change.put(key, row, name, self._limits)
                 if kept:
                     content.move(path)  # when all else is done, and only committing it is left
             content.kept = kept
+        return kept
+
+    def _is_current(self, key: str, began: float | None) -> bool:
+        """Within a transaction: whether what was asked for at `began` is not from before a drop."""
+        return began is None or not self._drops.is_outdated(key, began)
 
     @seam
     def spool(self) -> BinaryIO:
@@ -131,24 +142,38 @@ class Shelf:
         if not self._readers.rows(statements.FIND_ROW, (key,)):
             return False  # without waiting for a lock
         with self._writer.changing() as change:
+            if only_name is None:  # or it is only damaged
+                self._drops.note(key)
             return change.delete(key, only_name)
 
     @seam
     def delete_under(self, prefix: str) -> int:
         bounds = (prefix, f"{prefix}\U0010ffff")
         gone = 0
-        while self._readers.rows(statements.UNDER, bounds):  # without waiting for a lock where there is nothing
-            with self._writer.changing() as change:
-                gone += change.delete_under(bounds)
-        return gone
+        while True:
+            with self._writer.changing() as change:  # where there is nothing, too: it may be under way
+                self._drops.note_under(prefix)
+                some = change.delete_under(bounds)
+            gone += some
+            if some < statements.MOST_UNDER:
+                return gone
 
     @seam
     def secret(self) -> bytes:
         return read_secret(f"{self._database}-secret")
 
     @seam
+    def lead(self, key: str) -> Lead | bytes:
+        leads = self._leads
+        if leads is None:
+            leads = self._leads = Leads(f"{self._database}-leads")  # that of another thread is of the same file
+        return leads.take(key)
+
+    @seam
     def clear(self) -> int:
-        last_row = self._number(statements.LAST_ROW)
+        with self._writer.changing():
+            self._drops.note_under("")
+        last_row = self._number(statements.LAST_ROW)  # what comes after it is not from before the drop
         gone = 0
         while True:
             with self._writer.changing() as change:
@@ -188,7 +213,11 @@ class Shelf:
         """Say so, once. key, name: of a record to drop, if it still has this body file."""
         if not self._has_warned:
             self._has_warned = True
-            _log.warning("%s: a record there is damaged or not ours, and counts as absent", self.folder)
+            _log.warning(
+                "%s: a record there is damaged or not ours, and counts as absent",
+                self.folder,
+                extra={"event": "record_damaged", "path": self.folder},
+            )
         if key is not None:
             with suppress(StoreTrouble):
                 self.delete(key, name)
@@ -196,6 +225,7 @@ class Shelf:
     def close(self) -> None:
         self._readers.close()
         self._writer.close()
+        self._leads = None
 
     def pause(self, seconds: float) -> bool:
         """Wait until no thread is at work with SQLite; then none is until `resume`. False if it took too long.
@@ -220,6 +250,7 @@ class Shelf:
         """In the child: forget what was inherited, so that SQLite takes locks of the child's own when it opens anew."""
         self._readers.close_paused()
         self._writer.abandon()
+        self._leads = None
 
     def _has_row(self, name: str) -> bool:
         return bool(self._readers.rows(statements.HAS_FILE, (name,)))

@@ -49,7 +49,8 @@ RECOUNT = (
 HAS_FILE = "SELECT 1 FROM Cache WHERE filename = ?"
 
 # Text is compared byte by byte, so all that begins with a text lies between it and itself with the last character.
-UNDER = "SELECT rowid, key, filename FROM Cache WHERE key >= ? AND key < ? AND raw = 1 LIMIT 500"
+MOST_UNDER = 500
+UNDER = f"SELECT rowid, key, filename FROM Cache WHERE key >= ? AND key < ? AND raw = 1 LIMIT {MOST_UNDER}"
 
 # What goes through all rows: this by the index alone, which is small; the others in pieces.
 USES = "SELECT rowid, access_time FROM Cache WHERE access_time < 9e15 ORDER BY access_time"

@@ -1,0 +1,1 @@
+"""Records in Redis: what `kreuz_sync.cache.redis` is made of."""
