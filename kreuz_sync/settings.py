@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Setting:
@@ -45,3 +48,22 @@ class Setting:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+
+
+class Shared(Setting):
+    """A setting with a state that its sessions share: equal to itself alone, and a copy of it is the same one.
+
+    A pickle carries `fields`; the subclass begins anew from them in `__setstate__`.
+    """
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.fields}

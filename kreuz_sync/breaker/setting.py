@@ -9,7 +9,7 @@ from requests.adapters import BaseAdapter
 
 from kreuz_sync import checks
 from kreuz_sync.clock import SYSTEM_CLOCK, Clock
-from kreuz_sync.settings import Setting
+from kreuz_sync.settings import Shared
 from kreuz_sync.urls import canonical_host, host_of
 
 from .circuit import Rules
@@ -17,7 +17,7 @@ from .circuits import CircuitReport, Circuits
 from .layer import BreakerAdapter
 
 
-class Breaker(Setting):
+class Breaker(Shared):
     """A circuit for each host: a dead one is not asked again and again, at the price of a time-out each time.
 
     After `failures` attempts in a row that got no answer the host's circuit is open: for
@@ -104,18 +104,6 @@ class Breaker(Setting):
         return name
 
     # --- copies -------------------------------------------------------------------------
-
-    __eq__ = object.__eq__  # two breakers of equal settings are two sets of circuits
-    __hash__ = object.__hash__
-
-    def __copy__(self) -> Breaker:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Breaker:
-        return self
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.fields}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         Breaker.__init__(self, **state)

@@ -9,7 +9,7 @@ from requests.adapters import BaseAdapter
 
 from kreuz_sync import checks
 from kreuz_sync.clock import SYSTEM_CLOCK, Clock
-from kreuz_sync.settings import Setting
+from kreuz_sync.settings import Setting, Shared
 from kreuz_sync.throttle.hosts import HostTable
 from kreuz_sync.urls import canonical_host, host_of
 
@@ -36,7 +36,7 @@ class HostBudget(Setting):
         self._fix(**_limits(requests, bytes, seconds)._asdict())
 
 
-class Budget(Setting):
+class Budget(Shared):
     """So many requests, bytes and seconds for a whole session, and for each of its hosts.
 
     requests: attempts on the wire: first tries, retries, redirects, robots.txt files. What a cache
@@ -130,18 +130,6 @@ class Budget(Setting):
         return canonical_host(host) if self.key is None else host
 
     # --- copies -------------------------------------------------------------------------
-
-    __eq__ = object.__eq__  # two budgets of equal settings are two budgets
-    __hash__ = object.__hash__
-
-    def __copy__(self) -> Budget:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Budget:
-        return self
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.fields}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         Budget.__init__(self, **state)

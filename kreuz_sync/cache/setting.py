@@ -12,7 +12,7 @@ from requests.adapters import BaseAdapter
 
 from kreuz_sync import checks
 from kreuz_sync.clock import SYSTEM_CLOCK, Clock
-from kreuz_sync.settings import Setting
+from kreuz_sync.settings import Shared
 
 from .handling import Handling
 from .keys import IGNORED_COOKIES, Keys
@@ -32,7 +32,7 @@ Collapse = bool | Literal["processes"]
 KeyFunction = Callable[[requests.PreparedRequest], str | None]
 
 
-class Cache(Handling, Setting):
+class Cache(Handling, Shared):
     """Keeps answers and gives them out again. Called with an adapter, it makes the layer.
 
     where: a folder, which several sessions and processes may share, or a `CacheStore`.
@@ -195,22 +195,12 @@ class Cache(Handling, Setting):
 
     # --- copies -----------------------------------------------------------------------------
 
-    def __copy__(self) -> Cache:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Cache:
-        return self
-
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in (*self.fields, "clock")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._fix(**state)
         self._make_ready()
-
-    # A cache is equal to itself alone: another one may have the same settings and other contents.
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__
 
 
 def as_cache(value: Any) -> Cache | None:

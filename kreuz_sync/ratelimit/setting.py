@@ -10,7 +10,7 @@ from requests.adapters import BaseAdapter
 
 from kreuz_sync import checks
 from kreuz_sync.clock import SYSTEM_CLOCK, Clock
-from kreuz_sync.settings import Setting
+from kreuz_sync.settings import Shared
 
 from . import scope
 from .memory import MemoryStore
@@ -31,7 +31,7 @@ _KEYS = {
 LONGEST_WINDOW_S = 999_999_999_999_999  # what an Integer of structured fields can say (RFC 9651, section 3.3.1)
 
 
-class RateLimit(Setting):
+class RateLimit(Shared):
     """At most `limit` requests with one key in a window of `window` seconds.
 
     It serves both ends of the wire. `Session(rate_limits=[...])` takes it as a layer (called with
@@ -166,15 +166,6 @@ class RateLimit(Setting):
             raise TypeError(f"key={shown}: it reads requests of a {made_for}; a {end} has {_KEYS[end]}")
 
     # --- copies -------------------------------------------------------------------------
-
-    __eq__ = object.__eq__  # of two limits with equal settings each has its own outage
-    __hash__ = object.__hash__
-
-    def __copy__(self) -> RateLimit:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> RateLimit:
-        return self
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self._names}

@@ -12,7 +12,7 @@ from requests.adapters import BaseAdapter
 from kreuz_sync import checks, fork
 from kreuz_sync.cache.collapse import Owner
 from kreuz_sync.clock import SYSTEM_CLOCK, Clock
-from kreuz_sync.settings import Setting
+from kreuz_sync.settings import Shared
 from kreuz_sync.throttle.hosts import HostTable
 from kreuz_sync.useragent import DEFAULT_USER_AGENT
 
@@ -35,7 +35,7 @@ _log = logging.getLogger("kreuz_sync.robots")
 _PRODUCT = re.compile(r"[A-Za-z0-9_.-]+")
 
 
-class Robots(Setting):
+class Robots(Shared):
     """Asks each origin's robots.txt before a request is sent (RFC 9309). Called with an adapter, it makes the layer.
 
     mode: "obey" refuses what the file disallows, with RobotsDisallowed, and keeps the pace that it
@@ -159,16 +159,6 @@ class Robots(Setting):
         return None if rules.delay is None else min(rules.delay, self.max_crawl_delay)
 
     # --- copies -----------------------------------------------------------------------------
-
-    # Two of equal settings know different files.
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__
-
-    def __copy__(self) -> Robots:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Robots:
-        return self
 
     def __getstate__(self) -> dict[str, Any]:
         return {

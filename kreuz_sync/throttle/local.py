@@ -12,7 +12,7 @@ from requests.adapters import BaseAdapter
 
 from kreuz_sync import checks, fork
 from kreuz_sync.clock import SYSTEM_CLOCK, Clock
-from kreuz_sync.settings import Setting
+from kreuz_sync.settings import Shared
 from kreuz_sync.urls import canonical_host, lines_of, with_port, without_port
 
 from .hosts import HostSettings, RuleTable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .keeper import Keeper
 
 
-class Throttle(Setting, RateLimiter):
+class Throttle(Shared, RateLimiter):
     """At least `delay` seconds between the starts of two requests to one host, whoever sends them.
 
     Sessions that share one have one pace. Threads that wait for a host do so in order of
@@ -227,18 +227,6 @@ class Throttle(Setting, RateLimiter):
         return canonical_host(host) if bare is None else with_port(canonical_host(bare), host.rpartition(":")[2])
 
     # --- copies -------------------------------------------------------------------------
-
-    __eq__ = object.__eq__  # two throttles of equal settings are two paces
-    __hash__ = object.__hash__
-
-    def __copy__(self) -> Throttle:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Throttle:
-        return self
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.fields}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         Throttle.__init__(self, **state)
