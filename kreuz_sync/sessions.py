@@ -229,7 +229,7 @@ class Session(RememberingSession):
         if known or (known is None and call is not None and call.at_private):
             return True
         # From a cache, the answer to what the caller asked for. Its host is not looked up: a name leads anywhere.
-        cached = self._is_guarded and call is not None and call.by_caller and getattr(response, "from_cache", False)
+        cached = call is not None and call.by_caller and getattr(response, "from_cache", False)
         return bool(cached and self._marked("is_guard").is_private(response.url))
 
     def _stack(self, inner: BaseAdapter) -> Stack:
@@ -427,7 +427,7 @@ class Session(RememberingSession):
         while True:
             # Without a current one, somebody follows them by hand: each is a call then.
             call = current.get() or self._call(options.get("deadline", UNSET), options.get("robots", UNSET))
-            call.led_by_private = from_private = self._is_from_private(last)
+            call.led_by_private = from_private = self._is_guarded and self._is_from_private(last)
             token = next_send.set(call)
             try:
                 hop = last = next(hops)

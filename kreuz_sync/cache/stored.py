@@ -71,19 +71,23 @@ def decode(head: bytes) -> Stored | None:
 def is_sound(stored: Stored) -> bool:
     """Whether all values are of their types and in their ranges, so that nothing which uses them can fail."""
     method, url, status, reason, version, fields, vary, variant, sent, came, elapsed, kept_for, size, extra = stored
-    asked = extra.get("asked", _NOTHING) if type(extra) is dict else None
+    if type(extra) is not dict:
+        return False
+    asked = extra.get("asked", _NOTHING)
     return (
-        _are_texts((method, url, reason, variant, *vary))
+        _are(_TEXT, method, url, reason, variant, *vary)
+        and _are(_INTEGER, status, version, size)
+        and _are(_NUMBER, sent, came, elapsed, kept_for or 0)
+        and 100 <= status <= 999
+        and 0 <= version <= 99
+        and 0 <= size <= 2**63
+        and EARLIEST - _LONGEST <= sent <= LATEST
+        and EARLIEST <= came <= LATEST
+        and 0 <= elapsed <= _LONGEST
+        and (kept_for is None or 0 <= kept_for <= _MOST)  # NaN lies between no two numbers
         and url.isprintable()
-        and _is_integer(status, 100, 999)
-        and _is_integer(version, 0, 99)
-        and _is_integer(size, 0, 2**63)
-        and _is_number(sent, EARLIEST - _LONGEST, LATEST)
-        and _is_number(came, EARLIEST, LATEST)
-        and _is_number(elapsed, 0.0, _LONGEST)
-        and (kept_for is None or _is_number(kept_for, 0.0, _MOST))
         and type(asked) is dict
-        and _are_texts([value for value in asked.values() if value is not None])
+        and _are(_TEXT_OR_NONE, *asked.values())
         and are_fields(fields)
     )
 
@@ -102,22 +106,18 @@ def is_sound_reference(
 ) -> bool:
     """The same for what one record says of another."""
     validators = tuple(("", value) for value in (etag, last_modified) if value is not None)
-    is_named = _are_texts((key, variant, *vary)) and key.isascii() and key.isprintable()
-    return is_named and are_fields(validators) and _is_number(date, EARLIEST, LATEST)
+    is_named = _are(_TEXT, key, variant, *vary) and key.isascii() and key.isprintable()
+    return is_named and are_fields(validators) and _are(_NUMBER, date) and EARLIEST <= date <= LATEST
 
 
 _NOTHING: dict[str, Any] = {}
 _MOST = 1.7e308  # a number that is still finite when it is added to any age
+_TEXT: frozenset[type] = frozenset({str})
+_TEXT_OR_NONE: frozenset[type] = frozenset({str, type(None)})
+_INTEGER: frozenset[type] = frozenset({int})
+_NUMBER: frozenset[type] = frozenset({int, float})
 
 
-def _are_texts(values: Any) -> bool:
-    return all(type(value) is str for value in values)
-
-
-def _is_integer(value: Any, least: int, most: int) -> bool:
-    return type(value) is int and least <= value <= most
-
-
-def _is_number(value: Any, least: float, most: float) -> bool:
-    """Neither what is no number nor NaN lies between two numbers."""
-    return type(value) in (int, float) and least <= value <= most
+def _are(kinds: frozenset[type], *values: Any) -> bool:
+    """Whether all are of one of these types, and of none that is derived from it."""
+    return kinds.issuperset(map(type, values))
