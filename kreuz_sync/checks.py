@@ -130,3 +130,11 @@ def one_of(name: str, value: Any, choices: tuple[Any, ...]) -> Any:
     if not any(value is choice or (type(value) is type(choice) and value == choice) for choice in choices):
         raise ValueError(f"{name}={value!r}: one of {', '.join(map(repr, choices))} is wanted")
     return value
+
+
+def name_given(name: str, by: Any, thing: Any) -> str:
+    """What the user's function `by`, the argument `name`, gives `thing` for a name: a string."""
+    given = by(thing)
+    if not isinstance(given, str):
+        raise TypeError(f"{name}={by!r} gave {given!r}: a string is wanted")
+    return given

@@ -10,6 +10,8 @@ from .redis_connections import Connections
 
 Talk = Callable[[Any], Any]
 
+A_FUNCTION = "give it a function that makes the client, from the top level of a module"
+
 # What a client makes for one piece of work has its pool too.
 _OF_A_CLIENT = frozenset({"Pipeline", "ClusterPipeline", "PubSub", "ClusterPubSub", "Monitor"})
 
@@ -30,6 +32,16 @@ class Ways(NamedTuple):
 def is_client(thing: Any) -> bool:
     """Whether it looks like a client of redis-py or valkey-py, and not like a function that makes one."""
     return hasattr(thing, "get_node_from_key") or hasattr(getattr(thing, "connection_pool", None), "connection_class")
+
+
+def require_picklable(client: Any, owner: str, remedy: str) -> None:
+    """Raise TypeError if `client` cannot travel with its `owner`. remedy: what to do about it."""
+    import pickle
+
+    try:
+        pickle.dumps(client)
+    except Exception as error:
+        raise TypeError(f"{owner} cannot be pickled, since its client cannot ({error}): {remedy}") from error
 
 
 def ways_to(client: Any, timeout: float) -> Ways:

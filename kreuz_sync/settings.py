@@ -50,7 +50,19 @@ class Setting:
         self.__dict__.update(state)
 
 
-class Shared(Setting):
+class Single:
+    """What holds a state that is shared: a copy of it is the same one."""
+
+    __slots__ = ()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+
+class Shared(Single, Setting):
     """A setting with a state that its sessions share: equal to itself alone, and a copy of it is the same one.
 
     A pickle carries `fields`; the subclass begins anew from them in `__setstate__`.
@@ -58,12 +70,6 @@ class Shared(Setting):
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.fields}

@@ -17,7 +17,7 @@ from requests.adapters import BaseAdapter
 
 from . import checks, fork
 from .calls import current_call
-from .settings import Setting
+from .settings import Setting, Single
 from .stack import LayerAdapter, copy_request
 from .urls import host_of
 from .version import __version__
@@ -28,7 +28,7 @@ DEFAULT_USER_AGENT = f"kreuz-sync/{__version__}"
 _NOBODYS_CHOICE = re.compile(r"(?:kreuz-sync|python-requests)/\S*")
 
 
-class UserAgents(Setting):
+class UserAgents(Single, Setting):
     """Agents to take turns.
 
     agents: a list of them; or "rotate" for the bundled ones (see `browsers`). An empty list
@@ -70,12 +70,6 @@ class UserAgents(Setting):
         """The agent that `host` always sees; there must be one."""
         # Nothing to remember: a million hosts take no memory. hash() differs between processes.
         return self.agents[zlib.crc32(host.encode("utf-8", "surrogatepass")) % len(self.agents)]
-
-    def __copy__(self) -> UserAgents:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> UserAgents:
-        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.agents, self.per)

@@ -96,12 +96,7 @@ class Breaker(Shared):
 
     def host_of(self, url: str) -> str:
         """The name under which `url` has its circuit; "" for none."""
-        if self.key is None:
-            return host_of(url)
-        name = self.key(url)
-        if not isinstance(name, str):
-            raise TypeError(f"key={self.key!r} gave {name!r}: a string is wanted")
-        return name
+        return host_of(url) if self.key is None else checks.name_given("key", self.key, url)
 
     # --- copies -------------------------------------------------------------------------
 

@@ -116,12 +116,7 @@ class Budget(Shared):
 
     def host_of(self, url: str) -> str:
         """The name under which `url` is charged besides the session; "" for none."""
-        if self.key is None:
-            return host_of(url)
-        name = self.key(url)
-        if not isinstance(name, str):
-            raise TypeError(f"key={self.key!r} gave {name!r}: a string is wanted")
-        return name
+        return host_of(url) if self.key is None else checks.name_given("key", self.key, url)
 
     def _name(self, host: str | None) -> str:
         if host is None:

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from kreuz_sync import checks
+from kreuz_sync.settings import Single
 
 from .store import Body, CacheStore, Record
 
 _KEEP_S = 30 * 24 * 3600.0
 
 
-class RedisCacheStore(CacheStore):
+class RedisCacheStore(Single, CacheStore):
     """Keeps records in Redis or Valkey; all that use one server, with one `namespace`, share them.
 
     client: a `redis.Redis` or `redis.RedisCluster` (valkey-py's do as well), which stays yours: it is
@@ -140,22 +141,10 @@ class RedisCacheStore(CacheStore):
         names = ("namespace", "max_entries", "max_bytes", "ttl", "memory", "timeout", "chunk")
         return {name: getattr(self, name) for name in names}
 
-    def __copy__(self) -> RedisCacheStore:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> RedisCacheStore:
-        return self
-
     def __reduce__(self) -> tuple[Any, ...]:
-        import pickle
+        from kreuz_sync.redis_clients import A_FUNCTION, require_picklable
 
-        try:
-            pickle.dumps(self.client)
-        except Exception as error:
-            raise TypeError(
-                f"RedisCacheStore cannot be pickled, since its client cannot ({error}): "
-                "give it a function that makes the client, from the top level of a module"
-            ) from error
+        require_picklable(self.client, "RedisCacheStore", A_FUNCTION)
         return _again, (self.client, {**self._settings(), "secret": self._own_secret})
 
     def __repr__(self) -> str:

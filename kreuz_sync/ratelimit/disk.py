@@ -11,6 +11,7 @@ from typing import Any
 from kreuz_sync import checks
 from kreuz_sync.clock import SYSTEM_CLOCK, Clock
 from kreuz_sync.fork import pause_for_fork, renew_in_child
+from kreuz_sync.settings import Single
 
 from .counters import Counters
 from .failures import StoreUnavailable
@@ -26,7 +27,7 @@ _TROUBLE = (sqlite3.Error, OSError, ImportError, LookupError, TypeError, ValueEr
 _inherited: list[object] = []
 
 
-class DiskStore(CounterStore):
+class DiskStore(Single, CounterStore):
     """Counts in a folder, for all processes of one machine that are given the same one.
 
     folder: is made with mode 0700 when it is first used; `~` and `$NAME` in its path are replaced.
@@ -135,12 +136,6 @@ class DiskStore(CounterStore):
         self._paused_by = None
 
     # --- copies -------------------------------------------------------------------------
-
-    def __copy__(self) -> DiskStore:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> DiskStore:
-        return self
 
     def __getstate__(self) -> dict[str, Any]:
         return {"folder": self.folder, "timeout": self.timeout, "clock": self.clock}

@@ -9,6 +9,7 @@ from typing import Any
 
 from kreuz_sync import checks, fork
 from kreuz_sync.clock import SYSTEM_CLOCK, Clock, monotonic_of
+from kreuz_sync.settings import Single
 
 from .expiry import Expiry
 from .failures import StoreUnavailable
@@ -47,7 +48,7 @@ class _Unbroken:
         return now
 
 
-class MemoryStore(CounterStore):
+class MemoryStore(Single, CounterStore):
     """Counts in this process, for all of its threads.
 
     Several worker processes have several of these: together they let through as many times the
@@ -135,12 +136,6 @@ class MemoryStore(CounterStore):
         self._lock = threading.Lock()
 
     # --- copies -------------------------------------------------------------------------
-
-    def __copy__(self) -> MemoryStore:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> MemoryStore:
-        return self
 
     def __getstate__(self) -> dict[str, Any]:
         return {"max_keys": self.max_keys}

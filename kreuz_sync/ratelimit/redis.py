@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
 from hashlib import sha1
 from typing import Any
 
 from kreuz_sync import checks
-from kreuz_sync.redis_clients import ways_to
+from kreuz_sync.redis_clients import require_picklable, ways_to
 from kreuz_sync.redis_connections import is_named
+from kreuz_sync.settings import Single
 
 from .failures import StoreUnavailable
 from .store import CounterStore
@@ -49,7 +49,7 @@ _DIGEST = sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()  # the name 
 _usage = tuple.__new__  # what Usage(...) comes to, in half the time
 
 
-class RedisStore(CounterStore):
+class RedisStore(Single, CounterStore):
     """Counts in Redis or Valkey; all that use one server, with one `namespace`, count together.
 
     client: a `redis.Redis` or `redis.RedisCluster` (valkey-py's do as well), which stays yours:
@@ -126,19 +126,8 @@ class RedisStore(CounterStore):
         names = ("namespace", "timeout", "on_missing_expiry")
         return {name: getattr(self, name) for name in names}
 
-    def __copy__(self) -> RedisStore:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> RedisStore:
-        return self
-
     def __reduce__(self) -> tuple[Any, ...]:
-        try:
-            pickle.dumps(self.client)
-        except Exception as error:
-            raise TypeError(
-                f"RedisStore cannot be pickled, since its client cannot ({error}): make a store in each process"
-            ) from error
+        require_picklable(self.client, "RedisStore", "make a store in each process")
         return _again, (self.client, self._settings())
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kreuz_sync import checks, fork
 from kreuz_sync.clock import SYSTEM_CLOCK, Clock
-from kreuz_sync.settings import Setting
+from kreuz_sync.settings import Setting, Single
 from kreuz_sync.urls import host_of
 
 from .backoff import Bucket, refill
@@ -16,7 +16,7 @@ from .backoff import Bucket, refill
 HOSTS_KEPT = 4096
 
 
-class RetryBudget(Setting):
+class RetryBudget(Single, Setting):
     """A share of retries for each host.
 
     Where every call of a failing host is repeated three times, the host gets four times its
@@ -81,12 +81,6 @@ class RetryBudget(Setting):
     def _refilled(self, bucket: Bucket, earned: float = 0.0) -> Bucket:
         now = self._clock.monotonic()
         return refill(bucket, now=now, per_second=self.per_second, most=self.burst, earned=earned)
-
-    def __copy__(self) -> RetryBudget:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> RetryBudget:
-        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.share, self.burst, self.per_second, self._clock)

@@ -189,13 +189,10 @@ class Throttle(Shared, RateLimiter):
 
     def host_of(self, url: str) -> str:
         """The name under which `url` has its pace; "" for a URL without a host, which has none."""
-        if self.key is None:
-            host, with_port = lines_of(url)
-            return host if with_port is None or not self.turns.has_floor(with_port) else with_port
-        name = self.key(url)
-        if not isinstance(name, str):
-            raise TypeError(f"key={self.key!r} gave {name!r}: a string is wanted")
-        return name
+        if self.key is not None:
+            return checks.name_given("key", self.key, url)
+        host, with_port = lines_of(url)
+        return host if with_port is None or not self.turns.has_floor(with_port) else with_port
 
     def ask_of(self, request: requests.PreparedRequest) -> requests.PreparedRequest | str:
         """What tells the bucket that `request` belongs to: the request itself, or the name that `bucket` gives."""

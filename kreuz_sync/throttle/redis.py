@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ from kreuz_sync import checks
 from kreuz_sync.cache.remote.names import raw
 from kreuz_sync.cache.remote.wire import Server, Step
 from kreuz_sync.clock import SYSTEM_CLOCK, Clock
+from kreuz_sync.redis_clients import A_FUNCTION, require_picklable
 
 from .hosts import HostSettings, RuleTable
 from .local import Throttle
@@ -121,13 +121,7 @@ class RedisThrottle(Throttle):
         return SharedTurns(table, clock, self._steps)
 
     def __getstate__(self) -> dict[str, Any]:
-        try:
-            pickle.dumps(self.client)
-        except Exception as error:
-            raise TypeError(
-                f"RedisThrottle cannot be pickled, since its client cannot ({error}): "
-                "give it a function that makes the client, from the top level of a module"
-            ) from error
+        require_picklable(self.client, "RedisThrottle", A_FUNCTION)
         return super().__getstate__()
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from requests.adapters import BaseAdapter
 
 from kreuz_sync import checks
 from kreuz_sync.calls import Call
-from kreuz_sync.settings import Setting
+from kreuz_sync.settings import Setting, Single
 
 from . import otel
 from .attempt import with_trace
@@ -20,7 +20,7 @@ from .layer import AttemptAdapter, TracingAdapter
 from .tools import Ended, Tools
 
 
-class Tracing(Setting):
+class Tracing(Single, Setting):
     """Spans and measurements of every call and every attempt, for OpenTelemetry.
 
     tracer_provider, meter_provider: where they go; None for the program's own, also one that it
@@ -174,12 +174,6 @@ class Tracing(Setting):
         return tools
 
     # --- copies -----------------------------------------------------------------------------
-
-    def __copy__(self) -> Tracing:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tracing:
-        return self
 
     def __getstate__(self) -> dict[str, Any]:
         mine = {name: getattr(self, name) for name in self.fields}
